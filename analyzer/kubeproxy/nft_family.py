@@ -7,7 +7,14 @@ from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.kubeproxy import names
-from analyzer.kubeproxy.dispatch.nft import NAT_HOOKS, NftDispatch, NftDispatches, base_chains
+from analyzer.kubeproxy.dispatch.nft import (
+    AT_DEVICES,
+    NAT_HOOKS,
+    NftDispatch,
+    NftDispatches,
+    at_devices,
+    base_chains,
+)
 from analyzer.kubeproxy.dispatch.nft_chains import destinations, no_map, reached_by
 from analyzer.kubeproxy.dispatch.nft_clients import affinity, unmarked_network
 from analyzer.kubeproxy.dispatch.nft_frame import SurroundingRules
@@ -78,6 +85,8 @@ class NftFamily:
         self._ruleset = ruleset
         self._read = NftDispatches(ruleset, family, object_names, plainly=plainly)
         self._tables = self._read.tables
+        #: All tables whose chains flows may traverse.
+        self._met = [*self._tables, *at_devices(ruleset)]
         self.dispatches = self._read.dispatches
         self.of_services = [each for each in self.dispatches if each.is_of_service]
         self._addresses: dict[tuple[Frontend, str, Source, Network | None], Address] = {}
@@ -274,7 +283,7 @@ class NftFamily:
             return None
         situation = Situation(affinity_lists=names.AFFINITY_LISTS)
         before = SurroundingRules(
-            self._tables, NAT_HOOKS, self._family, situation, self._read.plain_map
+            self._met, NAT_HOOKS | AT_DEVICES, self._family, situation, self._read.plain_map
         )
         return PlainServices(self._walks, before, self._own, self._parts, self._addresses)
 
@@ -287,7 +296,7 @@ class NftFamily:
         """The routes of frontends that are alike; None: each is evaluated by itself."""
         if not self._plainly or self._rulesets[1:]:
             return None
-        closures = NftClosures(self._tables, self._own, self._known.pods, self._walks.tells)
+        closures = NftClosures(self._met, self._own, self._known.pods, self._walks.tells)
         return Classes(closures, self._is_taken, own=self._own)
 
     def _is_empty(self, dispatch: NftDispatch) -> bool:

@@ -17,8 +17,7 @@ from analyzer.semantics.tree import Delivered, Leaf, Tree, every_leaf
 #: Tables that have no rules if they are absent.
 _TABLES = ("raw", "mangle", "nat", "filter", "security")
 #: Families of nft for frames, before or after all hooks of IP.
-_LINK_FAMILIES = frozenset({"arp", "bridge", "netdev"})
-_LINK_HOOKS = frozenset({"ingress", "egress"})
+_LINK_FAMILIES = frozenset({"arp", "bridge"})
 
 
 def assumptions(
@@ -93,7 +92,7 @@ def _of_nft(ruleset: NftRuleset) -> Iterator[str]:
         for table in ruleset.tables.values()
         for chain in table.chains.values()
         if chain.hook is not None and (len(chain.rules) or chain.policy == "drop")
-        if table.family in _LINK_FAMILIES or chain.hook in _LINK_HOOKS
+        if table.family in _LINK_FAMILIES
     ]
     if below:
         yield f"chains that see frames, not packets, let it pass: {', '.join(below)}"

@@ -3,7 +3,11 @@
 All tables, whatever program wrote them, register their base chains at the same hooks, each with a
 priority; those of iptables have fixed ones.
 
-Source: Linux, include/uapi/linux/netfilter_ipv4.h, ``nf_ip_hook_priorities``.
+Chains at devices (ingress, egress) see packets before those of PREROUTING and after those of
+POSTROUTING, whatever their priorities.
+
+Source: Linux, include/uapi/linux/netfilter_ipv4.h, ``nf_ip_hook_priorities``; net/core/dev.c,
+``__netif_receive_skb_core``, ``__dev_queue_xmit``; seen on Linux 6.18.
 """
 
 from __future__ import annotations
@@ -36,8 +40,13 @@ _CONNTRACK: Final = -200
 _FIRST: Final = frozenset({"PREROUTING", "OUTPUT"})
 #: Families of nft whose chains packets of a family never traverse; others may.
 _NOT_MET: Final = {
-    "ip": frozenset({"ip6", "arp", "bridge", "netdev"}),
-    "ip6": frozenset({"ip", "arp", "bridge", "netdev"}),
+    "ip": frozenset({"ip6", "arp", "bridge"}),
+    "ip6": frozenset({"ip", "arp", "bridge"}),
+}
+#: The hooks of devices, by family, and the hooks of IP before or after whose chains they are.
+_AT_DEVICES: Final = {
+    "netdev": {"ingress": "PREROUTING", "egress": "POSTROUTING"},
+    "inet": {"ingress": "PREROUTING"},
 }
 
 
@@ -130,15 +139,18 @@ def _of_nft_table(
     again = NftTraversal(table, family, situation, effort)
     before = NftTraversal(table, family, before_conntrack(situation), effort)
     name = f"{table.family} {table.name}"
-    lost = set() if table.complete else set(TABLES)
+    at_devices = _AT_DEVICES.get(table.family, {})
+    hooks = TABLES if table.family != "netdev" else at_devices.values()
+    lost = set() if table.complete else set(hooks)
     for at, chain in enumerate(table.chains.values(), registered):
-        hook = (chain.hook or "").upper()
+        beside = at_devices.get(chain.hook or "")
+        hook = beside or ("" if table.family == "netdev" else (chain.hook or "").upper())
         if chain.is_unplaced:
-            lost.update((hook,) if hook in TABLES else TABLES)
+            lost.update((hook,) if hook in hooks else hooks)
             continue
-        if hook not in TABLES or chain.priority is None:
+        if hook not in hooks or chain.priority is None:
             continue
-        is_before = hook in _FIRST and chain.priority < _CONNTRACK
+        is_before = hook in _FIRST and (beside is not None or chain.priority < _CONNTRACK)
         yield BaseChain(
             ruleset=number,
             table=name,
@@ -152,6 +164,7 @@ def _of_nft_table(
             again=again,
             is_before=is_before,
             matters=len(chain.rules) > 0 or chain.policy != "accept",
+            devices=None if beside is None else chain.devices,
         )
     for hook in sorted(lost):
         yield BaseChain(

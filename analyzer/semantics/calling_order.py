@@ -55,6 +55,9 @@ T = TypeVar("T")
 
 #: The priority at which chains of type nat are called, by hook.
 NAT: Final = {"PREROUTING": -100, "OUTPUT": -100, "INPUT": 100, "POSTROUTING": 100}
+#: What is added to the priorities of chains at devices, by hook: they are called before all others,
+#: lost ones too, or after them.
+_BEYOND: Final = {"PREROUTING": -(2**33), "POSTROUTING": 2**33}
 #: Most orders that are evaluated one by one.
 _MOST: Final = 100
 
@@ -74,6 +77,8 @@ class BaseChain:
         lost: in an incomplete table, the chain that may be missing; the walker is not used.
         again: evaluates packets that conntrack knows, which came back by loopback.
         place: of a policy that drops, as far as it is known.
+        devices: of a chain at devices, their names; none if the dump does not say them. None: it is
+            one of IP's own hooks.
     """
 
     ruleset: int
@@ -90,10 +95,13 @@ class BaseChain:
     matters: bool = True
     lost: str | None = None
     place: Location | None = None
+    devices: tuple[str, ...] | None = None
 
     @property
     def called(self) -> int:
         """The priority at which the hook calls it."""
+        if self.devices is not None:
+            return self.priority + _BEYOND[self.hook]
         return NAT[self.hook] if self.is_nat else self.priority
 
     @property

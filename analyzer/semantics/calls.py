@@ -18,7 +18,9 @@ from typing import Final
 
 from analyzer.model.iptables.targets import Accept, Dnat, Masquerade, Redirect, Snat
 from analyzer.model.packet import UNKNOWN_PACKET, Packet
+from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
+from analyzer.semantics.at_devices import passes_any
 from analyzer.semantics.base_chains import Rules, base_chains
 from analyzer.semantics.calling_order import BaseChain, Stage, Tie, each_as, without_nat
 from analyzer.semantics.effort import Effort
@@ -99,8 +101,36 @@ class Calls:
                     return Either(
                         "whether conntrack sees the flow", (self.run(rest, packet, then), asked)
                     )
+            passes = self._passes_device(stage, packet)
+            if passes is Ternary.FALSE:
+                continue
+            if passes is Ternary.UNKNOWN:
+                return self._perhaps(stage, packet, rest, then)
             return self._one(stage, packet, rest, then)
         return Leaf(FellThrough(), packet) if then is None else then(packet)
+
+    def _passes_device(self, stage: BaseChain, packet: Packet) -> Ternary:
+        """Return whether a packet passes a device of a chain, if it is one at devices."""
+        if stage.devices is None:
+            return Ternary.TRUE
+        return passes_any(stage.devices, packet, self._situation, comes=stage.hook in _ENTERING)
+
+    def _perhaps(
+        self, stage: BaseChain, packet: Packet, rest: tuple[Stage, ...], then: Then
+    ) -> Tree:
+        """Return what follows where it is not known whether a packet passes a chain's devices."""
+        without = self.run(rest, packet, then)
+
+        def behind(leaf: Leaf) -> Tree:
+            # What the chain lets pass unchanged is evaluated once.
+            goes_on = isinstance(leaf.outcome, Accept | FellThrough) and leaf.packet == packet
+            if goes_on and stage.policy == "ACCEPT":
+                return without
+            return self._behind(stage, packet, leaf, rest, then)
+
+        tree = Grown(behind).of(stage.walker.tree(stage.name, packet))
+        because = f"whether it passes a device of {stage.name} in table {stage.table}"
+        return tree if tree is without else Either(because, (without, tree))
 
     def _one(self, stage: BaseChain, packet: Packet, rest: tuple[Stage, ...], then: Then) -> Tree:
         if not stage.is_before and packet.template:

@@ -129,9 +129,9 @@ def test_what_a_fragment_lacks_is_not_taken_to_be_empty() -> None:
 @pytest.mark.parametrize(
     ("ruleset", "is_told"),
     [
-        (nft("filter hook ingress device eth0 priority 0"), True),
-        (nft("filter hook ingress device eth0 priority 0", rule=""), False),
+        (nft("filter hook ingress device eth0 priority 0"), False),
         (nft("filter hook prerouting priority 0", "bridge"), True),
+        (nft("filter hook prerouting priority 0", "bridge", ""), False),
         (nft("filter hook prerouting priority 0", "inet"), False),
     ],
 )

@@ -87,6 +87,36 @@ def test_packets_meet_the_tables_of_nft_of_their_family(family: str, met_by: lis
     assert [each for each in ("ip", "ip6") if chains(text, family=each)] == met_by
 
 
+@pytest.mark.parametrize(
+    ("head", "family", "hook", "others"),
+    [
+        ("filter hook ingress device eth0 priority 400;", "netdev", "PREROUTING", False),
+        ("filter hook ingress device eth0 priority 400;", "inet", "PREROUTING", False),
+        ("filter hook egress device eth0 priority -400;", "netdev", "POSTROUTING", True),
+        ("filter hook egress device eth0 priority 0;", "inet", None, False),
+        ("filter hook ingress device eth0 priority 0;", "bridge", None, False),
+    ],
+)
+def test_chains_at_devices_are_called_before_or_after_all_others(
+    head: str, family: str, hook: str | None, *, others: bool
+) -> None:
+    text = nft(head, family=family)
+    every = {each: chains(text, each) for each in ("PREROUTING", "POSTROUTING", "FORWARD")}
+    assert [each for each, found in every.items() if found] == ([hook] if hook else [])
+    for found in filter(None, every.values()):
+        assert found[0].devices == ("eth0",)
+        assert found[0].is_before is not others
+        beside = nft(f"filter hook {str(hook).lower()} priority -300;").replace("ip t", "ip u")
+        called = [each.devices for each in chains(text + beside, str(hook))]
+        assert called == ([None, ("eth0",)] if others else [("eth0",), None])
+
+
+def test_a_netdev_table_that_is_cut_off_may_have_chains_at_devices_alone() -> None:
+    cut = "table netdev t {\nchain c {\ntype filter hook ingress device eth0 priority 0;\ndrop\n}\n"
+    assert {chain.lost for chain in chains(cut)} == {"prerouting of table netdev t", None}
+    assert not chains(cut, "FORWARD")
+
+
 def test_chains_of_a_dormant_table_are_not_called() -> None:
     head = "filter hook prerouting priority 0; policy drop;"
     assert len(chains(nft(head))) == 1

@@ -39,6 +39,16 @@ _CLUSTER_IPS: Final = "cluster-ips"
 _EXTERNAL: Final = "external-"
 
 
+#: The hook of devices that flows pass before these.
+AT_DEVICES: Final = frozenset({"ingress"})
+
+
+def at_devices(ruleset: NftRuleset) -> list[Table]:
+    """Return the tables with chains at devices alone."""
+    tables = ruleset.tables.values()
+    return [each for each in tables if each.family == "netdev" and "dormant" not in each.flags]
+
+
 def base_chains(table: Table, hooks: Container[str], kind: str) -> list[str]:
     """Return the names of a table's base chains of a type that any of `hooks` calls."""
     bases = [chain for chain in table.chains.values() if chain.hook is not None]

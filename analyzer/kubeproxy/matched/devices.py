@@ -63,7 +63,7 @@ def asks_where_from(rulesets: Iterable[Rules]) -> bool:
     return any(
         any(says(t, *(_IN if t.name == "nat" else _DEVICES_OF)) for t in each.tables.values())
         if isinstance(each, Ruleset)
-        else any(True for _ in _saying(each, "iif", "oif"))
+        else any(True for _ in _saying(each, "iif", "oif")) or any(_at_devices(each))
         for each in rulesets
     )
 
@@ -185,7 +185,17 @@ def _named(ruleset: Rules) -> Iterator[str]:
         yield from _of_nft(ruleset)
 
 
+def _at_devices(ruleset: NftRuleset) -> Iterator[tuple[str, ...]]:
+    """Yield the devices of each chain that is at devices, if only that it is at some."""
+    for table in ruleset.tables.values():
+        for chain in table.chains.values():
+            if chain.hook in {"ingress", "egress"}:
+                yield chain.devices or ("*",)
+
+
 def _of_nft(ruleset: NftRuleset) -> Iterator[str]:
+    for devices in _at_devices(ruleset):
+        yield from (_as_pattern(each) for each in devices if each != "*")
     for chain in _saying(ruleset, *_WORDS):
         for rule in chain.rules:
             if any(word in rule.raw for word in _WORDS):
