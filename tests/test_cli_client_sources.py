@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from pathlib import Path
 
@@ -19,6 +20,7 @@ def edited(command: Command, rule: str) -> tuple[str, ...]:
 
 
 DUAL = FIXTURES.parent / "check" / "1.36.2-iptables-legacy" / "dual-stack"
+NFT = FIXTURES / "1.36.2-nftables" / "two-node@worker1" / "nft-list-ruleset.txt"
 ONE_POD = "-s 10.244.1.77/32 -p udp -m udp --dport 53 -j DROP"
 #: One endpoint of DNS drops what is sent back to it.
 HAIRPIN = "-s 10.244.1.4/32 -d 10.244.1.4/32 -j DROP"
@@ -65,6 +67,46 @@ def test_pods_that_have_no_address_of_a_podcidr_are_told_apart_too(command: Comm
     told = "kube-system/kube-dns:dns: 100.0% of new flows from pod 10.244.1.77/32, "
     assert done.out.startswith(told)
     assert command("diff", DUMP, *given[:5]).status == 1
+
+
+@pytest.mark.parametrize("kind", ["iptables", "nft"])
+def test_endpoints_show_that_podcidrs_are_unused_to_nodes_alone(
+    command: Command, kind: str
+) -> None:
+    objects = json.loads(Path(OBJECTS[1]).read_text())
+    nodes = [each for each in objects["items"] if each["kind"] == "Node"]
+    for at, node in enumerate(nodes):
+        node["spec"] = {"podCIDR": f"10.244.{200 + at}.0/24"}
+    given = command.file("nodes.json", json.dumps({**objects, "items": nodes}))
+    if kind == "iptables":
+        dump = edited(command, "-i cali+ -s 10.244.1.77/32 -j DROP")[0]
+    else:
+        of_others = """table ip policies {
+            chain c {
+                type filter hook forward priority 0; policy accept;
+                iifname "cali*" ip saddr 10.244.1.77 drop
+            }
+        }"""
+        dump = command.file("nft.txt", f"{NFT.read_text()}{of_others}\n")
+    done = command("loss", dump, "--objects", given, "--node", "worker1")
+    assert "100.0% of new flows from pod 10.244.1.77/32" in done.out
+
+
+def test_no_verb_passes_over_pods_of_nodes_that_the_objects_lack(command: Command) -> None:
+    given = edited(command, "-s 10.244.2.7/32 -d 10.244.1.4/32 -j DROP")
+    source = "pod-elsewhere 10.244.2.7/32"
+    for verb in ("loss", "whatif"):
+        done = command(verb, *given[:-2])
+        assert f"50.0% of new flows from {source} are dropped now (table filter, " in done.out
+    dead = ("--dead", "10.244.0.7")  # of another Service
+    dns = ("--service", "kube-system/kube-dns:dns", "--max-loss", "10%")
+    assert command("loss", *given[:-2], *dead, "--service", "default/app").status == 0
+    assert command("loss", *given[:-2], *dead, *dns).status == 1
+    assert command("diff", DUMP, *given[:-2]).status == 1
+    asked = (*given, "--from", "10.244.2.7")
+    assert command("client", *asked).out.startswith("Clients: 10.244.2.7, a pod of another node at")
+    _, upper = fails(document(command, *asked))["glibc"]
+    assert upper >= Fraction(1, 2)
 
 
 def test_an_endpoint_is_judged_with_what_it_sends_itself(command: Command) -> None:

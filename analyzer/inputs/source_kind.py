@@ -96,5 +96,9 @@ def _kind(given: Input, client: Address) -> tuple[Source, bool]:
         return Source.EXTERNAL, False
     places = recogniser.places(client.version)
     here, elsewhere = (holds(each, int(client)) for each in (places.here, places.elsewhere))
-    source = Source.POD_ELSEWHERE if elsewhere and not here else Source.POD
-    return source, here or elsewhere
+    if here or elsewhere:
+        return Source.POD if here else Source.POD_ELSEWHERE, True
+    # One of no node that the objects have is not on this node.
+    is_others = recogniser.covers(Source.POD_ELSEWHERE, client)
+    is_others = is_others and not recogniser.covers(Source.POD, client)
+    return Source.POD_ELSEWHERE if is_others else Source.POD, False

@@ -120,6 +120,7 @@ class Recogniser:
             self._is_taken,
             cluster,
             node,
+            self._dispatches.endpoint_addresses,
         )
         self._plain_ways = PlainWays(
             ruleset, self._plain, self._own, lambda: self._walks, lambda: self._parts

@@ -32,7 +32,7 @@ from analyzer.kubeproxy.routes.source_parts import SourceParts
 from analyzer.kubeproxy.routes.source_routes import SourceRoutes, Way
 from analyzer.kubeproxy.routes.sources import SourceFacts, source_facts
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source
-from analyzer.model.addresses import VERSIONS, Address, Network, host_text
+from analyzer.model.addresses import VERSIONS, Address, Network, address_from_text, host_text
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic, Severity, bounded_work, partial_warning
 from analyzer.model.nft.ruleset import Chain, NftRuleset
@@ -118,6 +118,7 @@ class NftFamily:
             self._is_taken,
             self._cluster,
             self._node,
+            self._endpoint_addresses,
         )
 
     @property
@@ -137,8 +138,14 @@ class NftFamily:
     def _is_taken(self, address: Address) -> bool:
         return host_text(address) in self._read.plain_addresses or address in self._taken
 
+    def _endpoint_addresses(self) -> Iterator[Address]:
+        """Yield the addresses of endpoints, whatever reads their chains."""
+        hosts = (each.strip("[]") for each in self._read.plain_addresses)
+        yield from filter(None, map(address_from_text, hosts))
+        yield from self._endpoints()
+
     def _endpoints(self) -> Iterator[Address]:
-        """Yield the addresses that flows are sent to."""
+        """Yield the addresses that flows are sent to, except for those of plain chains."""
         for dispatch in self.dispatches:
             if dispatch.plain is not None:
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ipaddress import ip_address
+from pathlib import Path
 
 import pytest
 
@@ -37,10 +38,21 @@ def test_an_address_is_of_a_kind(given: Input, address: str, kind: Source) -> No
 
 
 @pytest.mark.parametrize("address", ["10.244.2.5", "10.244.255.1"])
-def test_an_address_in_no_network_of_pods_is_not_judged(given: Input, address: str) -> None:
+def test_a_pod_of_no_known_node_is_not_on_this_node(given: Input, address: str) -> None:
+    found = client_source(ip_address(address), given, balanced=False)
+    assert found == (Source.POD_ELSEWHERE, ip_address(address))
+
+
+def test_an_address_in_no_network_of_pods_is_not_judged(tmp_path: Path) -> None:
+    dump, objects = tmp_path / "no-cluster-cidr.txt", tmp_path / "unused.json"
+    dump.write_text(Path(DUMP).read_text().replace("! -s 10.244.0.0/16", "! -i cni0"))
+    unused = Path(OBJECTS[1]).read_text().replace("10.244.1.0/24", "10.244.201.0/24")
+    objects.write_text(unused)  # the CNI plugin leaves podCIDRs unused
+    words = ["services", str(dump), "--objects", str(objects), "--node", "worker1"]
+    words += ["--node-of", "10.244.0.0/24=master"]
     with pytest.raises(UsageError, match="not known where it is, since it is in no network of"):
-        client_source(ip_address(address), given, balanced=False)
-    words = ["services", DUMP, *OBJECTS, "--node", "worker1", "--node-of", "10.244.2.0/24=new"]
+        client_source(ip_address("10.244.2.5"), read_input(parse(words)), balanced=False)
+    words[-1] += ",10.244.2.0/24=new"
     found = client_source(ip_address("10.244.2.5"), read_input(parse(words)), balanced=False)
     assert found == (Source.POD_ELSEWHERE, ip_address("10.244.2.5"))
 

@@ -14,7 +14,7 @@ from analyzer.kubeproxy.rows.plain import PlainTable
 from analyzer.kubeproxy.rows.plain_shares import PlainService
 from analyzer.kubeproxy.rows.shapes import host
 from analyzer.kubeproxy.view import Frontend, FrontendKind
-from analyzer.model.addresses import Address, Network, network_from_text
+from analyzer.model.addresses import Address, Network, address_from_text, network_from_text
 from analyzer.model.cluster import Cluster
 from analyzer.model.iptables.rules import Rule, Ruleset, Table
 from analyzer.model.value import value
@@ -156,10 +156,7 @@ class IptablesDispatches:
         taken = {*self._own}
         others = [e.frontend.address for e in self.found if e.plain is None]
         taken.update(address for address in others if address is not None)
-        if not self._plain.has_all_endpoints:
-            from analyzer.kubeproxy.dispatch.entries import endpoint_sources
-
-            taken |= endpoint_sources(self._nat, self._plain.endpoints.__contains__)
+        taken |= self._endpoint_sources()
         services = {service.address for service in self._plain.services.values()}
         return lambda address: (
             address in taken
@@ -167,6 +164,19 @@ class IptablesDispatches:
             or str(address) in services
             or self._plain.endpoints.has_address(address)
         )
+
+    def endpoint_addresses(self) -> Iterator[Address]:
+        """Yield the addresses of all endpoints that have chains."""
+        yield from filter(None, map(address_from_text, self._plain.endpoints.addresses()))
+        yield from self._endpoint_sources()
+
+    def _endpoint_sources(self) -> set[Address]:
+        """Return the addresses of the endpoints whose chains are not plain."""
+        if self._plain.has_all_endpoints:
+            return set()
+        from analyzer.kubeproxy.dispatch.entries import endpoint_sources
+
+        return endpoint_sources(self._nat, self._plain.endpoints.__contains__)
 
     @cached_property
     def cluster_ips(self) -> frozenset[Address]:

@@ -77,9 +77,13 @@ def source_facts(
     is_taken: Callable[[Address], bool],
     cluster: Cluster,
     node: str | None,
+    endpoints: Callable[[], Iterable[Address]],
 ) -> SourceFacts:
-    """Return what a dump of rules of either backend shows, with the objects."""
-    pods = pod_networks(VERSIONS[family], written, cluster, node)
+    """Return what a dump of rules of either backend shows, with the objects.
+
+    `endpoints` returns the addresses of its endpoints, or of most; only called if they matter.
+    """
+    pods = pod_networks(VERSIONS[family], written, cluster, node, endpoints)
     return SourceFacts(
         addresses=source_addresses(family, pods, own, is_taken),
         pods=pods,

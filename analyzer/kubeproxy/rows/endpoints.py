@@ -69,9 +69,13 @@ class EndpointRows(Skimmed):
         if self._asked < _FEW:  # splitting the addresses takes longer than searching them once
             text = f"/{address}/"
             return any(text in each for each in self._addresses)
+        return str(address) in self.addresses()
+
+    def addresses(self) -> frozenset[str]:
+        """Return the addresses of all, as written."""
         if self._apart is None:
-            self._apart = frozenset("".join(self._addresses).split("/"))
-        return str(address) in self._apart
+            self._apart = frozenset(filter(None, "".join(self._addresses).split("/")))
+        return self._apart
 
     def destinations(self, chains: Sequence[str], protocol: str) -> tuple[str, ...] | None:
         """Return where the chains send flows of `protocol`; None: one of them is not known."""

@@ -7,6 +7,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from ipaddress import ip_network
+from itertools import islice
 from pathlib import Path
 from random import Random
 
@@ -24,6 +26,8 @@ _SMALL = ("two-node*", "seed-dns*", "dual-stack")
 #: Cases that have everything that kube-proxy writes, and take long.
 _LARGE = ("features*",)
 _DUMPS = {"iptables-legacy-save.txt", "iptables-nft-save.txt", "nft-list-ruleset.txt"}
+#: The length of the prefix of a node's podCIDR.
+_LONGEST = 24
 #: How often one of those is taken, if there are any.
 _RATE = 0.05
 
@@ -64,6 +68,18 @@ class Ground:
     def pods_elsewhere(self) -> tuple[Network, ...]:
         others = [node for name, node in self.cluster.nodes.items() if name != self.node]
         return tuple(n for node in others for n in node.pod_networks if n.version == 4)
+
+    @cached_property
+    def pods_of_none(self) -> tuple[Network, ...]:
+        """Networks of pods, according to kube-proxy's flags, of nodes that the objects lack."""
+        flags = json.loads((self.path.parent / "run.json").read_text()).get("flags", ())
+        said = (each.partition("=")[2] for each in flags if each.startswith("--cluster-cidr="))
+        whole = next((ip_network(each) for each in ",".join(said).split(",") if "." in each), None)
+        if whole is None or whole.prefixlen > _LONGEST:
+            return ()
+        known = (*self.pods_here, *self.pods_elsewhere)
+        parts = whole.subnets(new_prefix=_LONGEST)
+        return tuple(islice((n for n in parts if not any(map(n.overlaps, known))), 2))
 
     def view(self, text: str, others: Sequence[str] = (), *, plainly: bool = True) -> View:
         """Return the Services of a text, `others` being the texts of rules beside it."""

@@ -64,7 +64,7 @@ def _sources(
 ) -> Iterator[tuple[Source, Address]]:
     for source, networks in (
         (Source.POD, ground.pods_here),
-        (Source.POD_ELSEWHERE, ground.pods_elsewhere),
+        (Source.POD_ELSEWHERE, (*ground.pods_elsewhere, *ground.pods_of_none)),
     ):
         for network in networks:
             for part in (network, *network.subnets(min(2, 32 - network.prefixlen))):

@@ -87,8 +87,9 @@ class Writer:
         self._random = random
         found = set(re.findall(r"\b10\.\d+\.\d+\.\d+\b", ground.text))
         self._hosts = sorted(found) or ["10.0.0.1"]
-        networks = [str(n) for n in (*ground.pods_here, *ground.pods_elsewhere)]
-        inner = [str(next(n.subnets(2))) for n in (*ground.pods_here, *ground.pods_elsewhere)]
+        pods = (*ground.pods_here, *ground.pods_elsewhere, *ground.pods_of_none)
+        networks = [str(n) for n in pods]
+        inner = [str(next(n.subnets(2))) for n in pods]
         self._networks = [*_NETWORKS, *networks, *inner, *(f"{h}/32" for h in self._hosts)]
         #: Whether rules match only on devices to leave by: then nothing but answers tells clients'
         #: devices apart.
