@@ -225,7 +225,8 @@ def _verdict(answer: DiffAnswer) -> Iterator[Line]:
         says = "A dump is truncated: what it lacks may be in the rest."
         if not (a.cut or b.cut):
             lacking = dict.fromkeys((*a.untold, *b.untold))
-            says = f"Not in both dumps: {', '.join(lacking)}. What its rules drop may differ."
+            where = "In neither dump" if a.untold == b.untold else "Not in both dumps"
+            says = f"{where}: {', '.join(lacking)}. What its rules drop may differ."
         yield Line((Span(says, Style.WARNING),))
     yield verdict(answer)
 
@@ -258,7 +259,9 @@ def _either(several: Sequence[str]) -> str:
 
 
 def _unknown(answer: DiffAnswer) -> Span:
-    but = _counted(answer) or "not all rules are in both dumps"
+    is_same = answer.a.view.untold == answer.b.view.untold != ()
+    lacking = f"not all rules are in {'the' if is_same else 'both'} dumps"
+    but = _counted(answer) or lacking
     return Span(f"No definite change. Undetermined: {but}.", Style.WARNING)
 
 

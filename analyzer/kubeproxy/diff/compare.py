@@ -79,7 +79,7 @@ def compare(
         changes=tuple(changes),
         both=both,
         alike=alike,
-        cut=version in {*a.view.cut, *b.view.cut} or a.view.untold != b.view.untold,
+        cut=version in {*a.view.cut, *b.view.cut} or bool(a.view.untold or b.view.untold),
         expected=expected,
     )
 

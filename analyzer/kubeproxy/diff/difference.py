@@ -34,7 +34,7 @@ class Difference:
         changes: the ServicePorts that are not the same, in the order of their names.
         both: how many ServicePorts both dumps have.
         alike: of these, how many are the same as far as known but not fully known.
-        cut: whether one of the dumps may have lost ServicePorts.
+        cut: whether one of the dumps lacks rules: ServicePorts, or what ends their flows.
         beside: what happens to flows to no Service, and differences of nftables mode by design.
     """
 

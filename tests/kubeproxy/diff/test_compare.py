@@ -14,14 +14,15 @@ from analyzer.kubeproxy.diff.difference import Conclusion
 from analyzer.kubeproxy.generate import iptables_save, services
 from analyzer.model.probability import ALWAYS, Bounds, Dyadic
 from tests.support.comparing import by_route, compared, only_change
-from tests.support.dumps import at, chance, cluster_ip, dump, endpoint, two_endpoints
+from tests.support.dumps import FILTER, at, chance, cluster_ip, dump, endpoint, two_endpoints
 from tests.support.effort import examples
 
-TWO = dump(*two_endpoints())
+TWO = dump(*two_endpoints()) + FILTER
 HALF = Bounds(Dyadic.of(1, 1), Dyadic.of(1, 1))
 ALL = Bounds(ALWAYS, ALWAYS)
 #: The same Service with its first endpoint alone.
-ONE = dump(cluster_ip(), "-A KUBE-SVC-A -j KUBE-SEP-1", endpoint("KUBE-SEP-1", "10.0.0.1:80"))
+ONE_ENDPOINT = endpoint("KUBE-SEP-1", "10.0.0.1:80")
+ONE = dump(cluster_ip(), "-A KUBE-SVC-A -j KUBE-SEP-1", ONE_ENDPOINT) + FILTER
 #: And with none.
 REFUSED = dump() + (
     "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n"
@@ -65,7 +66,7 @@ def test_an_endpoint_that_has_another_address_is_gone_and_added() -> None:
 
 
 def test_the_order_of_draws_is_no_difference() -> None:
-    turned = dump(*two_endpoints("10.0.0.2:80", "10.0.0.1:80"))
+    turned = dump(*two_endpoints("10.0.0.2:80", "10.0.0.1:80")) + FILTER
     assert compared(TWO, turned).changes == ()
 
 
@@ -175,7 +176,7 @@ def test_what_is_certain_is_told_beside_what_is_not() -> None:
 
 
 def test_a_service_in_the_middle_of_a_sync_cannot_be_told() -> None:
-    empty = dump(cluster_ip())
+    empty = dump(cluster_ip()) + FILTER
     found = compared(TWO, empty)
     assert found.verdict is Conclusion.UNKNOWN
     assert compared(empty, empty).verdict is Conclusion.SAME
