@@ -15,6 +15,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
+    from analyzer.failure.incidence import RouteRow
+    from analyzer.model.probability import Dyadic
+
 #: Most names of a set of nodes that are shown.
 MOST_NAMES: Final = 3
 
@@ -25,7 +28,8 @@ def breaches(answer: WhatIfAnswer) -> Iterator[Line]:
         if each.kind is None or each.none is None:
             continue
         what = _failing(each.kind, each.names)
-        cost = f"{each.service.name.text} {percent(each.none)} of the flows {way(each.row)}"
+        lost = most_lost(each.row, each.none)
+        cost = f"{each.service.name.text} {lost} of the flows {way(each.row)}"
         says = f"--max-loss: losing {what} may cost more, for example {cost}."
         yield Line((Span(says, Style.BAD),))
     for option, least, unit in limits_of_survival(answer):
@@ -48,6 +52,11 @@ def breaches(answer: WhatIfAnswer) -> Iterator[Line]:
         yield Line((Span(says, Style.BAD),))
     elif answer.is_broken and not answer.breaches and not answer.lost_now:
         yield Line((Span("Not everything was judged: that breaks the thresholds.", Style.BAD),))
+
+
+def most_lost(row: RouteRow, none: Dyadic) -> str:
+    """Return the share of a route's flows that reaches no living endpoint, at most `none`."""
+    return percent(none, up=None if row.is_exact else True)
 
 
 def limits_of_survival(answer: WhatIfAnswer) -> Iterator[tuple[str, int, str]]:

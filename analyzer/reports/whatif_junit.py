@@ -16,9 +16,9 @@ from analyzer.model.ternary import Ternary
 from analyzer.reports.answers import WhatIfAnswer
 from analyzer.reports.control_plane_text import made_of, survival
 from analyzer.reports.junit import JunitCase, suite
-from analyzer.reports.numbers import bounds_percent, percent
+from analyzer.reports.numbers import bounds_percent
 from analyzer.reports.phrases import count
-from analyzer.reports.whatif_breaches import some
+from analyzer.reports.whatif_breaches import most_lost, some
 from analyzer.reports.whatif_vantages import dead_nodes, names_at
 
 TYPE_CHECKING = False
@@ -96,7 +96,7 @@ def _control_plane(answer: WhatIfAnswer) -> JunitCase:
 
 
 def _beyond(answer: WhatIfAnswer, found: Exceeding) -> str:
-    none = percent(found.row.reaches_none(found.groups))
+    none = most_lost(found.row, found.row.reaches_none(found.groups))
     return f"{answer.found.service(found.row).name.text} may lose {none}"
 
 
@@ -109,7 +109,7 @@ def _other_sets(answer: WhatIfAnswer, shown: list[Failure]) -> Iterator[JunitCas
             and each.none is not None
             and frozenset(each.names) not in listed
         ):
-            says = f"{each.service.name.text} may lose {percent(each.none)}"
+            says = f"{each.service.name.text} may lose {most_lost(each.row, each.none)}"
             yield JunitCase(" + ".join(each.names), "failure", says)
 
 

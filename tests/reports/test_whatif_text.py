@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from fractions import Fraction
 from ipaddress import IPv4Address
 
 import pytest
 
-from analyzer.failure.whatif import WhatIfOptions
+from analyzer.failure.whatif import FailureKind, WhatIfOptions
 from analyzer.model.cluster import Cluster, Placement
-from analyzer.reports import whatif_text
+from analyzer.reports import whatif_junit, whatif_text
 from analyzer.reports.unstyled import render_unstyled
 from tests.support.answers import BEFORE, RICH, whatif_answer
 from tests.support.commands import Command
@@ -47,6 +48,24 @@ def one_of(number: int) -> str:
         f"-A KUBE-SVC-A -j KUBE-SEP-{number - 1}",
         *(endpoint(f"KUBE-SEP-{at}", f"10.0.0.{at + 1}:80") for at in range(number)),
     )
+
+
+@pytest.mark.parametrize(
+    ("nodes", "lost"),
+    [
+        (["a", "b", "c"], "33.3%"),
+        # Four of six for certain, and perhaps five: that is more than 83.3%.
+        (["a", None, "b", "b", "b", "b"], "83.4%"),
+    ],
+)
+def test_the_most_that_may_be_lost_is_rounded_up(nodes: list[str | None], lost: str) -> None:
+    asked = WhatIfOptions(kinds=frozenset({FailureKind.NODE}))
+    answer = whatif_answer(
+        one_of(len(nodes)), on(*nodes), asked, max_loss=Fraction(3, 10), min_survives=None
+    )
+    breach = f"may cost more, for example ns/a:http {lost} of the flows"
+    assert breach in render_unstyled(whatif_text.render(answer))
+    assert f"ns/a:http may lose {lost}; worst loss" in "".join(whatif_junit.render(answer))
 
 
 @pytest.mark.parametrize(
