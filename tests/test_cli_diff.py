@@ -200,6 +200,14 @@ def many(number: int, gone: int = 0) -> str:
     )
 
 
+def test_an_endpoint_that_is_gone_for_one_network_is_not_counted_as_gone(command: Command) -> None:
+    text, chain = Path(DUMP).read_text(), "-A KUBE-SVC-NZGXMBVUFMQ6OBBQ"
+    to_one = f"{chain} -s 198.51.100.0/24 -j KUBE-SEP-S5UX5RFD5X5TSEPT\n{chain}"
+    done = command("diff", DUMP, command.file("b.txt", text.replace(chain, to_one, 1)), *KNOWN)
+    assert "from 198.51.100.0/24 to ClusterIP 10.96.18.52:80  10.244.0.7:8080" in done.out
+    assert "Addresses of endpoints" not in done.out
+
+
 def test_many_endpoints_are_told_by_node_unless_all_are_wanted(command: Command) -> None:
     files = two(command, many(40), many(40, gone=20))
     nodes = ("--node-of", "10.0.0.0/24=even", "10.0.1.0/24=odd")

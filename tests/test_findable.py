@@ -249,7 +249,8 @@ ANALYZER: Final = (
     ),
     Row("cluster/facts", "node_dumps/test_alike.py", "what nodes have in common"),
     Row(
-        "node_dumps/looks verbs/cluster_dead_windows verbs/cluster_timeline_notes "
+        "node_dumps/looks verbs/cluster_dead_windows verbs/cluster_timeline_changes "
+        "verbs/cluster_timeline_notes "
         "parsers/clock_times "
         "reports/cluster_timeline_answer reports/cluster_timeline_json "
         "reports/cluster_timeline_text reports/cluster_timeline_tsv",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 from analyzer.kubeproxy.diff.changes import (
@@ -16,7 +16,7 @@ from analyzer.kubeproxy.diff.changes import (
 from analyzer.kubeproxy.diff.difference import Conclusion
 from analyzer.kubeproxy.diff.dumps import Dump
 from analyzer.kubeproxy.diff.pairs import version_of
-from analyzer.kubeproxy.view import ServicePort
+from analyzer.kubeproxy.view import Endpoint, ServicePort
 from analyzer.model.probability import Bounds, capped_sum
 from analyzer.reports.affinity import affinity_note
 from analyzer.reports.diff_answer import DiffAnswer
@@ -187,9 +187,10 @@ def _by_node(changes: Sequence[ServiceChange], answer: DiffAnswer) -> Iterator[L
         found = dict.fromkeys(
             (each.endpoint.address, change.name.text)
             for change in changes
+            for kept in [_endpoints_of(change.b if what == "gone" else change.a)]
             for route in change.routes
             for each in route.change.endpoints
-            if is_one(each)
+            if is_one(each) and each.endpoint not in kept  # some flows may still go there
         )
         by_node: dict[str, set[object]] = {}
         for address, _ in found:
@@ -200,6 +201,10 @@ def _by_node(changes: Sequence[ServiceChange], answer: DiffAnswer) -> Iterator[L
             nodes = sorted(by_node.items(), key=lambda each: (-len(each[1]), each[0]))
             listed = ", ".join(f"{len(theirs):,} on {node}" for node, theirs in nodes)
             yield Line((f"Addresses of endpoints {what}: {listed}.",))
+
+
+def _endpoints_of(service: ServicePort | None) -> Collection[Endpoint]:
+    return frozenset() if service is None else frozenset(service.endpoints)
 
 
 def _is_gone(each: EndpointChange) -> bool:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from types import SimpleNamespace
 
 from analyzer.cluster.content import Contents
-from analyzer.cluster.course import Moment, Stood, coinciding, lost_over, moments, stood, time_of
+from analyzer.cluster.course import Moment, coinciding, lost_over, moments, stood, time_of
 from analyzer.cluster.node_names import NodeNames
 from analyzer.cluster.reference import service_port_key
 from analyzer.errors import AnalyzerError, InputError, UsageError, suggestion
@@ -37,6 +37,7 @@ from analyzer.reports.cluster_timeline_answer import (
 from analyzer.reports.json_values import family
 from analyzer.reports.progress import progress
 from analyzer.verbs.cluster_dead_windows import Losses, Objects, in_words, windows_of
+from analyzer.verbs.cluster_timeline_changes import as_changed
 from analyzer.verbs.cluster_timeline_notes import assumed, notes
 from analyzer.watching.drifting import Drift, Drifting
 
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from analyzer.cluster.drift_kinds import DriftFinding
     from analyzer.cluster.reference import ServicePortKey
     from analyzer.inputs.recognised import Input
-    from analyzer.kubeproxy.diff.changes import ServiceChange
     from analyzer.model.probability import Bounds
 
 #: Dumps between two collections of cycles: the program runs without a collector.
@@ -240,7 +240,7 @@ class _Courses:
             change = of_key.get(key)
             if change is None and key in one and key in other:
                 continue  # what flows notice nothing of
-            yield _as_changed(
+            yield as_changed(
                 node,
                 key,
                 change,
@@ -341,44 +341,3 @@ def _holds(
 
 def _lacks(digests: Sequence[str | None]) -> Callable[[int, int], bool]:
     return lambda rule, _: digests[rule] is None
-
-
-def _as_changed(
-    node: str,
-    key: ServicePortKey,
-    change: ServiceChange | None,
-    times: tuple[Fraction, Fraction],
-    *,
-    whole: str,
-    before: Stood,
-) -> ChangedService:
-    gone: dict[str, None] = {}
-    added: dict[str, None] = {}
-    moved: dict[str, None] = {}
-    even, other = 0, []
-    for route in () if change is None else change.routes:
-        for each in route.change.endpoints:
-            to = added if each.a is None else gone if each.b is None else moved
-            to[str(each.endpoint)] = None
-        even = max(even, (route.change.each or (0, 0))[0])
-        other += ["masquerade"] * bool(route.change.masquerade)
-        other += ["what reaches no endpoint"] * bool(route.change.otherwise)
-        other += [f"perhaps {each}" for each in route.change.unknown]
-    if change is not None and change.affinity is not None:
-        other.append("session affinity")
-    return ChangedService(
-        node=node,
-        after=times[0],
-        before=times[1],
-        service=key[0],
-        protocol=key[1],
-        whole=whole,
-        gone=tuple(gone),
-        added=tuple(added),
-        moved=max(len(moved), even - len(gone)),
-        frontends_gone=() if whole or change is None else tuple(map(str, change.gone)),
-        frontends_added=() if whole or change is None else tuple(map(str, change.added)),
-        other=tuple(dict.fromkeys(other)),
-        is_certain=change is None or change.is_certain,
-        stood=before,
-    )

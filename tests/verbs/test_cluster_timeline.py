@@ -86,6 +86,26 @@ def test_a_loss_ends_between_two_dumps(command: Command) -> None:
     assert "2m30s to 3m." in text
 
 
+def test_what_is_gone_for_one_network_is_not_gone(command: Command) -> None:
+    chain = "-A KUBE-SVC-NZGXMBVUFMQ6OBBQ"
+    drawn = f'{chain} -m comment --comment "default/app -> 10.244.0.7'
+    to_one = f"{chain} -s 198.51.100.0/24 -j KUBE-SEP-S5UX5RFD5X5TSEPT\n"
+    drop = "-A FORWARD -s 203.0.113.9/32 -d 10.244.1.9/32 -j DROP\n"
+    other = DUMP.replace(drawn, to_one + drawn).replace("-A FORWARD", drop + "-A FORWARD", 1)
+    write(command, (0, DUMP), (1, other), (2, DUMP))
+    found = asked(command, *NODE, "--objects", "objects.json")
+    one, *_, back = (each for each in found["changes"] if each["name"] == "default/app")
+    of = "from 198.51.100.0/24 to ClusterIP 10.96.18.52:80"
+    ends = "what reaches no endpoint (from 203.0.113.9/32 to ClusterIP 10.96.18.52:80)"
+    assert (one["gone"], one["added"], one["moved"]) == ([], [], 1)
+    assert one["other"] == [f"10.244.0.7:8080 gone ({of})", ends]
+    assert (back["gone"], back["added"], back["moved"]) == ([], [], 1)
+    assert back["other"] == [f"10.244.0.7:8080 added ({of})", ends]
+    text = command("cluster", "timeline", "d", *NODE).out
+    assert "10.244.0.7:8080 gone; " not in text
+    assert f"10.244.0.7:8080 gone ({of})" in " ".join(text.split())
+
+
 def test_a_difference_lasts_from_objects_to_rules(command: Command) -> None:
     write(command, (0, DUMP), (2, DUMP), (5, HEALED), (9, DUMP))
     items = json.loads(OBJECTS)
