@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # only loaded when needed
     from analyzer.kubeproxy.routes.trace import KnownAddresses
     from analyzer.kubeproxy.view import Route, ServicePort
     from analyzer.model.diagnostics import Diagnostic
+    from analyzer.model.region import Intervals
     from analyzer.model.services import ApiServicePort
     from analyzer.semantics.base_chains import Rules
     from analyzer.semantics.devices import PodPlaces
@@ -121,6 +122,7 @@ class Input:
             node_port_address=self.recogniser.node_port_address(version),
             assumed=self.assumed,
             places=partial(self.recogniser.places, version),
+            bridges=partial(self.recogniser.bridges, version),
         )
 
 
@@ -339,7 +341,13 @@ def told_by_services(
 
         return pod_places(version, objects.cluster, options.node, own)
 
-    return KnownAddresses(is_outside, is_cluster_ip, places)
+    def bridges(version: int) -> Intervals | None:
+        try:
+            return recogniser().bridges(version)
+        except ParseError:
+            return None
+
+    return KnownAddresses(is_outside, is_cluster_ip, places, bridges)
 
 
 def read_dumps(

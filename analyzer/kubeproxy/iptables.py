@@ -49,6 +49,7 @@ if TYPE_CHECKING:  # only loaded for dumps that need it
     from analyzer.kubeproxy.routes.source_parts import SourceParts
     from analyzer.kubeproxy.routes.source_routes import SourceRoutes, Way
     from analyzer.kubeproxy.routes.walks import NatWalks
+    from analyzer.model.region import Intervals
     from analyzer.semantics.base_chains import Rules
     from analyzer.semantics.devices import PodPlaces
     from analyzer.semantics.tree import Tree
@@ -143,13 +144,14 @@ class Recogniser:
             assumed = {name: of for name, of in assumed.items() if name != CLUSTER_IP}
         given = self._own, self._known.addresses, assumed
         known = self.places, self._plain.within, lambda: self._dispatches.cluster_ips
-        return NatWalks(rulesets, self._ruleset, *given, *known)
+        return NatWalks(rulesets, self._ruleset, *given, *known, self.bridges)
+
+    def bridges(self, _: int | None = None) -> Intervals | None:
+        """Return the addresses of which bridges of the node may have some; None: not known."""
+        return self._parts.bridges
 
     def places(self, _: int | None = None) -> PodPlaces:
-        """Return where addresses are, as far as known.
-
-        The argument is ignored: the dump is of one IP version.
-        """
+        """Return where addresses are, as far as known; the dump is of one IP version."""
         from analyzer.kubeproxy.routes.pod_places import pod_places
 
         version = VERSIONS[self._ruleset.family]

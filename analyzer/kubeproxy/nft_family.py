@@ -48,6 +48,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from analyzer.kubeproxy.dispatch.object_names import ObjectNames
     from analyzer.kubeproxy.grouping import NameAndProtocol, Refusals
+    from analyzer.model.region import Intervals
 
 
 class NftFamily:
@@ -168,7 +169,12 @@ class NftFamily:
     @cached_property
     def _walks(self) -> FlowWalks:
         own = self._own, self._known.addresses, self.node_port_address, self._assumed
-        return FlowWalks(self._rulesets, self._family, *own, self.places)
+        walks = self._rulesets, self._family, *own, self.places
+        return FlowWalks(*walks, bridges=self.bridges)
+
+    def bridges(self) -> Intervals | None:
+        """Return the addresses of which bridges of the node may have some; None: not known."""
+        return self._parts.bridges
 
     def places(self) -> PodPlaces:
         """Return where addresses are, as far as known."""

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from typing import Final
 
     from analyzer.kubeproxy.dispatch.object_names import ObjectNames
+    from analyzer.model.region import Intervals
 
 _FAMILIES: Final = ("ip", "ip6")
 #: The table of kube-proxy, in either family.
@@ -169,6 +170,10 @@ class NftRecogniser:
     def places(self, version: int) -> PodPlaces:
         """Return where addresses of an IP version are, as far as known."""
         return self._of(version).places()
+
+    def bridges(self, version: int) -> Intervals | None:
+        """Return the addresses of an IP version of which bridges of the node may have some."""
+        return self._of(version).bridges()
 
     def _of(self, version: int) -> NftFamily:
         return self._families[0 if version == IPV4 else 1]

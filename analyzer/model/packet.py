@@ -92,6 +92,8 @@ class Packet:
         cluster_ip: its destination, if that is the ClusterIP of a Service; None if not known.
         translated: whether a DNAT of this ruleset has changed its destination.
         masqueraded: whether one of its rules has changed its source.
+        is_masquerades: whether its source, or the destination of an answer, is an address of the
+            node that MASQUERADE chose.
         original: the address and port that it was sent to when conntrack saw it first, or others
             that no rule distinguishes from them; None: not known.
         is_port_own: whether its source port, known or not, is still the one that it was sent from.
@@ -127,6 +129,7 @@ class Packet:
     cluster_ip: Address | None = None
     translated: bool | None = False
     masqueraded: bool | None = False
+    is_masquerades: bool = False
     original: tuple[Address | None, int | None] | None = None
     is_port_own: bool | None = True
     tracked: bool | None = True

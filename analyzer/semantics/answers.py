@@ -198,6 +198,7 @@ class FlowAnswers:
             flow_mark=left.flow_mark,
             translated=left.translated,
             masqueraded=left.masqueraded,
+            is_masquerades=left.is_masquerades,
             original=left.original or self._original,
             tracked=True,
             is_answer=True,

@@ -213,5 +213,11 @@ def _as_before(packet: Packet, hook: str) -> Packet:
             translated=None,
         )
     return replace(
-        packet, source=None, sources=None, source_port=None, from_node=None, masqueraded=None
+        packet,
+        source=None,
+        sources=None,
+        source_port=None,
+        from_node=None,
+        masqueraded=None,
+        is_masquerades=False,
     )

@@ -6,7 +6,7 @@ from analyzer.model.addresses import Address, Network
 from analyzer.model.bits import ANY, Bits
 from analyzer.model.devices import Side
 from analyzer.model.packet import NO_DEVICE, Packet
-from analyzer.model.region import LOOPBACK, Region, joined
+from analyzer.model.region import LOOPBACK, Region, joined, span
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace, value
 from analyzer.semantics.assumed import (
@@ -16,6 +16,11 @@ from analyzer.semantics.assumed import (
     SEGMENT_SIZE,
     SOURCE_PORT,
     Assumed,
+)
+from analyzer.semantics.masquerade import (
+    MasqueradeAddresses,
+    is_from_masquerade,
+    is_to_masquerade,
 )
 
 TYPE_CHECKING = False
@@ -86,6 +91,7 @@ class Situation:
         devices: the devices by which flows pass; None if nothing is known of them.
         ipsets: the contents of the node's ipsets; None if they are not known.
         cluster_ips: returns ClusterIPs, which are no addresses of a node.
+        masquerades: the addresses that MASQUERADE gives flows; None: not known.
         noted: called when a rule matches on whether a packet comes from the node itself.
         noted_field: called with the name of a field, one of `ASKED`, when a rule matches on it.
     """
@@ -101,6 +107,7 @@ class Situation:
     devices: NodeDevices | None = None
     ipsets: NodeIpsets | None = None
     cluster_ips: Callable[[], Collection[Address]] = frozenset
+    masquerades: MasqueradeAddresses | None = None
     noted: Callable[[], None] | None = None
     noted_field: Callable[[str], None] | None = None
 
@@ -122,7 +129,7 @@ class Situation:
             return found
         return found if self.assume(CLUSTER_IP) is None else Ternary.FALSE
 
-    def is_to_cluster_ip(self, packet: Packet, network: Network) -> Ternary:
+    def _is_to_cluster_ip(self, packet: Packet, network: Network) -> Ternary:
         """Return whether a packet of which the address is not known goes to a network.
 
         An answer to masqueraded flows goes to the node, before its destination is put back.
@@ -135,6 +142,19 @@ class Situation:
             return Ternary.UNKNOWN
         is_assumed = self.local_addresses is None and self.assume(CLUSTER_IP) is None
         return Ternary.UNKNOWN if is_assumed else Ternary.FALSE
+
+    def comes_from(self, packet: Packet, network: Network) -> Ternary:
+        """Return whether a packet of which the source is not known comes from a network."""
+        if self.masquerades is None or not is_from_masquerade(packet):
+            return Ternary.UNKNOWN
+        return self.masquerades.is_within((span(network),))
+
+    def goes_to(self, packet: Packet, network: Network) -> Ternary:
+        """Return whether a packet of which the destination is not known goes to a network."""
+        found = Ternary.UNKNOWN
+        if self.masquerades is not None and is_to_masquerade(packet):
+            found = self.masquerades.is_within((span(network),))
+        return self._is_to_cluster_ip(packet, network) if found is Ternary.UNKNOWN else found
 
     def assume(self, name: str) -> str | None:
         """Return what is assumed, and record that an answer depends on it; None if nothing is."""

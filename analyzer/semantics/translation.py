@@ -42,10 +42,21 @@ def sourced(packet: Packet, to: NatRange) -> Packet:
     return with_source(packet, source)
 
 
+def masqueraded(packet: Packet) -> Packet:
+    """Return the packet after MASQUERADE: with an address of the interface by which it leaves."""
+    return replace(with_source(packet, None), is_masquerades=True)
+
+
 def with_source(packet: Packet, source: Address | None) -> Packet:
     """Return the packet with another source."""
     return replace(
-        packet, source=source, sources=None, source_port=None, from_node=None, masqueraded=True
+        packet,
+        source=source,
+        sources=None,
+        source_port=None,
+        from_node=None,
+        masqueraded=True,
+        is_masquerades=False,
     )
 
 

@@ -45,6 +45,7 @@ def put_back(answer: Packet, client: Packet) -> Packet:
         destinations=client.sources,
         destination_port=client.source_port,
         to_node=client.from_node,
+        is_masquerades=False,
     )
 
 

@@ -68,8 +68,8 @@ def test_a_mark_that_is_one_of_two_may_be_either(one: Mark, other: Mark) -> None
 def test_nothing_is_known_of_the_unknown_packet() -> None:
     unknown = {name for name in fields_of(Packet) if getattr(UNKNOWN_PACKET, name) is None}
     # A template is put in the place of a conntrack entry by a rule that was met.
-    # By a route to nowhere known no device is told.
+    # By a route to nowhere known no device is told. That MASQUERADE chose an address tells more.
     assert set(fields_of(Packet)) - unknown == {
-        *("mark", "flow_mark", "template", "is_routed", "is_answer"),
+        *("mark", "flow_mark", "template", "is_routed", "is_answer", "is_masquerades"),
     }
     assert UNKNOWN_PACKET.mark == UNKNOWN_PACKET.flow_mark == UNKNOWN_MARK

@@ -55,9 +55,9 @@ def test_answers_to_masqueraded_flows_go_to_no_cluster_ip(
     situation: Situation, answer: Packet, to: Address, goes: Ternary
 ) -> None:
     known = replace(situation, cluster_ips=lambda: {SERVICE})
-    assert known.is_to_cluster_ip(answer, ip_network(to)) is goes
+    assert known.goes_to(answer, ip_network(to)) is goes
     wide = ip_network(f"{to}/24", strict=False)
-    assert known.is_to_cluster_ip(answer, wide) is Ternary.UNKNOWN
+    assert known.goes_to(answer, wide) is Ternary.UNKNOWN
 
 
 def test_destination_and_source_are_told_apart() -> None:

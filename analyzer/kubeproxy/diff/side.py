@@ -15,6 +15,7 @@ from analyzer.model.addresses import IPV4, Address, Network
 from analyzer.model.cluster import Cluster
 from analyzer.model.packet import NO_DEVICE, Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
+from analyzer.model.region import Intervals
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace, value
 from analyzer.semantics.assumed import DEFAULTS, Assumed
@@ -68,6 +69,7 @@ class DumpSide:
         node_port_address: Address | None = None,
         assumed: Mapping[str, str] = DEFAULTS,
         places: Callable[[], PodPlaces] = PodPlaces,
+        bridges: Callable[[], Intervals | None] = lambda: None,
     ) -> None:
         self.view = view
         self.own = own
@@ -81,6 +83,7 @@ class DumpSide:
             places,
             lambda leaving: dispatched(rulesets, leaving=leaving),
         )
+        self._bridges = bridges
         self._cluster = cluster
         self._version = version
         self._sources = sources
@@ -143,6 +146,7 @@ class DumpSide:
             addresses=self.own or None,
             assumed=self._assumed,
             devices=self._devices,
+            bridges=self._bridges,
         )
 
 

@@ -37,6 +37,7 @@ from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.devices import NodeDevices, PodPlaces
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.hooks import Hooks
+from analyzer.semantics.masquerade import MasqueradeAddresses
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Tree
 
@@ -73,6 +74,7 @@ class FlowWalks:
         places: Callable[[], PodPlaces] = PodPlaces,
         within: Callable[[], Intervals | None] = lambda: None,
         cluster_ips: Callable[[], Collection[Address]] = frozenset,
+        bridges: Callable[[], Intervals | None] = lambda: None,
     ) -> None:
         self._rulesets = rulesets
         self._family = family
@@ -95,6 +97,7 @@ class FlowWalks:
             devices=self._devices,
             ipsets=self._ipsets,
             cluster_ips=cluster_ips,
+            masquerades=MasqueradeAddresses(self._own, bridges),
             local_addresses=frozenset(own) if own else None,
             affinity_lists=names.AFFINITY_LISTS,
             noted=self._note_own_sources,

@@ -59,6 +59,17 @@ class SourceParts:
         assert outside is not None  # always known
         return outside.version
 
+    @cached_property
+    def bridges(self) -> Intervals | None:
+        """Addresses in the networks of this node's pods that no known pod has.
+
+        The node's bridges and tunnels may have some. None: no such network is known.
+        """
+        from analyzer.model.region import joined, span, without
+
+        within = joined(span(n) for n in self._known.pods.here if n.version == self.version)
+        return without(within, joined(self._numbers(self.version, self._known.cluster.placements)))
+
     def region(self, source: Source) -> Region | None:
         """Return all addresses of one kind of source; None: not known."""
         if source not in self._regions:

@@ -23,6 +23,7 @@ from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.model.nft.statements import Dnat as NftDnat
 from analyzer.model.nft.statements import SetUpdate
 from analyzer.model.packet import NO_DEVICE, UNKNOWN_MARK, Packet
+from analyzer.model.region import Intervals
 from analyzer.model.routing import Routes
 from analyzer.model.value import replace, value
 from analyzer.semantics.assumed import (
@@ -37,6 +38,7 @@ from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.devices import NodeDevices, PodPlaces
 from analyzer.semantics.fate import PacketEnd, ends
 from analyzer.semantics.hooks import Hooks
+from analyzer.semantics.masquerade import MasqueradeAddresses
 from analyzer.semantics.situation import FIRST, Situation
 from analyzer.semantics.tree import Tree
 
@@ -54,6 +56,7 @@ class Question:
         assumed: the assumptions beyond the rules, by name.
         addresses: all of the node's; None: not known.
         devices: knows the devices that flows pass; None: only as far as rules name them.
+        bridges: returns addresses of which bridges of the node may have some; None: not known.
         follows_answers: whether a new flow is lost if the answer to it is, as far as nodes' rules
             decide.
         follows_unchanged: likewise, of flows that no DNAT sends on.
@@ -66,6 +69,7 @@ class Question:
     addresses: tuple[Address, ...] | None = None
     routes: Routes = Routes()
     devices: NodeDevices | None = None
+    bridges: Callable[[], Intervals | None] = lambda: None
     follows_answers: bool = False
     follows_unchanged: bool = False
 
@@ -98,11 +102,13 @@ class KnownAddresses:
         is_outside: whether one is certainly neither a pod's nor the node's.
         is_cluster_ip: whether one is the ClusterIP of a Service.
         places: where addresses of an IP version are.
+        bridges: those of which bridges of the node may have some; None: not known.
     """
 
     is_outside: Callable[[Address], bool] = lambda _: False
     is_cluster_ip: Callable[[Address], bool] = lambda _: False
     places: Callable[[int], PodPlaces] = lambda _: PodPlaces()
+    bridges: Callable[[int], Intervals | None] = lambda _: None
 
     def side(self, address: Address, devices: NodeDevices) -> Side | None:
         """Return the side that a flow from an address comes from; None: not known."""
@@ -128,7 +134,7 @@ def trace(
     """
     assumed = Assumed(question.assumed)
     devices = question.devices or _devices(rulesets, partial(known.places, VERSIONS[family]))
-    question = replace(question, devices=devices)
+    question = replace(question, devices=devices, bridges=partial(known.bridges, VERSIONS[family]))
     hooks, situation, tree = _walk(rulesets, question, family, assumed)
     packet = _as_assumed(question.packet, assumed, known, devices)
     if packet != question.packet:
@@ -211,6 +217,7 @@ def _walk(
         assumed=assumed,
         ipsets=node_ipsets(rulesets),
         devices=question.devices or _devices(rulesets),
+        masquerades=MasqueradeAddresses(own or (), question.bridges),
     )
     hooks = Hooks(
         rulesets,

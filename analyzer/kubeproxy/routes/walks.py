@@ -43,10 +43,15 @@ class NatWalks(FlowWalks):
         places: Callable[[], PodPlaces] = PodPlaces,
         within: Callable[[], Intervals | None] = lambda: None,
         cluster_ips: Callable[[], Collection[Address]] = frozenset,
+        bridges: Callable[[], Intervals | None] = lambda: None,
     ) -> None:
-        given = rulesets, ruleset.family, own, sources
         super().__init__(
-            *given, assumed=assumed, places=places, within=within, cluster_ips=cluster_ips
+            *(rulesets, ruleset.family, own, sources),
+            assumed=assumed,
+            places=places,
+            within=within,
+            cluster_ips=cluster_ips,
+            bridges=bridges,
         )
         self._table = ruleset.tables.get("nat") or Table(ruleset.family, "nat", {})
 

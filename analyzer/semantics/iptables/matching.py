@@ -181,9 +181,14 @@ def _within(address: Address | None, among: Region | None, network: Network) -> 
     return Ternary.of(address in network)
 
 
+def _comes_from(match: MatchSource, packet: Packet, situation: Situation) -> Ternary:
+    found = _within(packet.source, packet.sources, match.network)
+    return situation.comes_from(packet, match.network) if found is Ternary.UNKNOWN else found
+
+
 def _goes_to(match: MatchDestination, packet: Packet, situation: Situation) -> Ternary:
     found = _within(packet.destination, packet.destinations, match.network)
-    return situation.is_to_cluster_ip(packet, match.network) if found is Ternary.UNKNOWN else found
+    return situation.goes_to(packet, match.network) if found is Ternary.UNKNOWN else found
 
 
 def _came_by(match: MatchInInterface, packet: Packet, situation: Situation) -> Ternary:
@@ -349,7 +354,7 @@ def _is_unknown(*_: object) -> Ternary:
 #: The evaluator of each kind of match, except for random draws and ``!``.
 EVALUATORS: Final[dict[type, Callable[[Any, Packet, Situation], Ternary]]] = {
     MatchProtocol: lambda match, packet, of: _protocol(packet, match.protocol, of),
-    MatchSource: lambda match, packet, _: _within(packet.source, packet.sources, match.network),
+    MatchSource: _comes_from,
     MatchDestination: _goes_to,
     MatchInInterface: _came_by,
     MatchOutInterface: _leaves_by,

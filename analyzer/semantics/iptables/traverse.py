@@ -75,7 +75,7 @@ from analyzer.semantics.iptables.passing import may_expire, passed_by
 from analyzer.semantics.path import Path
 from analyzer.semantics.positions import RulePosition, Walks, left, missing
 from analyzer.semantics.situation import Situation
-from analyzer.semantics.translation import redirected, sourced, translated, with_source
+from analyzer.semantics.translation import masqueraded, redirected, sourced, translated
 from analyzer.semantics.tree import FellThrough, Leaf, Tree, Unresolved, after
 
 TYPE_CHECKING = False
@@ -295,9 +295,7 @@ class Traversal(Walks):
             case Dnat(to):
                 return Leaf(rule.target, translated(packet, to))
             case Masquerade():
-                # The new source is an address of the outgoing interface, not known here.
-                masked = with_source(packet, None)
-                return Leaf(rule.target, masked)
+                return Leaf(rule.target, masqueraded(packet))
             case Snat(to):
                 return Leaf(rule.target, sourced(packet, to))
             case Redirect(ports):

@@ -140,9 +140,12 @@ def _with_field(packet: Packet, name: str, given: Expression | None) -> Packet:
     packet = replace(packet, **{name: changed})
     match name:
         case "destination":
-            return replace(packet, to_node=None, cluster_ip=None, original=None)
+            kept = not packet.is_answer and packet.is_masquerades
+            nowhere = replace(packet, to_node=None, cluster_ip=None, original=None)
+            return replace(nowhere, destinations=None, is_masquerades=kept)
         case "source":
-            return replace(packet, from_node=None)
+            kept = packet.is_answer and packet.is_masquerades
+            return replace(packet, from_node=None, sources=None, is_masquerades=kept)
         case "source_port":
             return replace(packet, is_port_own=False)
         case "destination_port":
@@ -166,7 +169,10 @@ def _rewritten(packet: Packet) -> Packet:
     return replace(
         packet,
         source=None,
+        sources=None,
         destination=None,
+        destinations=None,
+        is_masquerades=False,
         source_port=None,
         is_port_own=False,
         destination_port=None,

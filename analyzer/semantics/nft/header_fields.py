@@ -14,6 +14,7 @@ from analyzer.model.packet import Packet
 from analyzer.model.region import Region
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.assumed import SEGMENT_SIZE
+from analyzer.semantics.masquerade import is_from_masquerade, is_to_masquerade
 from analyzer.semantics.nft.values import Evaluated
 from analyzer.semantics.situation import (
     HAS_SEGMENT_SIZE,
@@ -39,9 +40,11 @@ def payload(
         case "ip" | "ip6", _ if protocol != family:
             return Evaluated(Ternary.FALSE, ANY)
         case "ip" | "ip6", "saddr":
-            return Evaluated(Ternary.TRUE, address_of(packet.source, packet.sources))
+            held = address_of(packet.source, packet.sources)
+            return Evaluated(Ternary.TRUE, _chosen(held, is_from_masquerade(packet), situation))
         case "ip" | "ip6", "daddr":
-            return Evaluated(Ternary.TRUE, address_of(packet.destination, packet.destinations))
+            held = address_of(packet.destination, packet.destinations)
+            return Evaluated(Ternary.TRUE, _chosen(held, is_to_masquerade(packet), situation))
         case ("ip", "protocol") | ("ip6", "nexthdr"):
             return Evaluated(Ternary.TRUE, protocol_of(packet, situation), NUMBERS)
         case "ip", "version":
@@ -83,6 +86,12 @@ def _is(packet: Packet, protocol: str, situation: Situation) -> Ternary:
         situation.ask(PROTOCOL)
         return Ternary.UNKNOWN
     return Ternary.of(packet.protocol == protocol)
+
+
+def _chosen(held: Bits | Region, by_masquerade: bool, situation: Situation) -> Bits | Region:
+    """Return what is known of an address, also if MASQUERADE chose it."""
+    known = situation.masquerades
+    return known.bits if held is ANY and by_masquerade and known is not None else held
 
 
 def address_of(address: Address | None, among: Region | None) -> Bits | Region:

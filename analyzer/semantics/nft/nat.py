@@ -22,7 +22,7 @@ from analyzer.model.value import value
 from analyzer.semantics.match_result import MatchResult
 from analyzer.semantics.nft.matching import Lookups
 from analyzer.semantics.nft.operands import Operand, operands
-from analyzer.semantics.translation import redirected, sourced, translated, with_source
+from analyzer.semantics.translation import masqueraded, redirected, sourced, translated
 
 _PORT_MAX: Final = 0xFFFF
 _Target: TypeAlias = targets.Dnat | targets.Snat | targets.Masquerade | targets.Redirect
@@ -93,8 +93,7 @@ class NatStatements:
     ) -> tuple[_Target, Packet]:
         match given:
             case Masquerade():
-                # The new source is an address of the outgoing interface, not known here.
-                return targets.Masquerade(ports=_ports(port)), with_source(packet, None)
+                return targets.Masquerade(ports=_ports(port)), masqueraded(packet)
             case Redirect():
                 to_ports = _ports(port)
                 local = self._lookups.situation.is_local(packet)

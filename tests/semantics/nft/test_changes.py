@@ -11,10 +11,12 @@ from analyzer.model.iptables import targets as t
 from analyzer.model.iptables.options import Range
 from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
+from analyzer.model.region import Region
 from analyzer.model.value import replace
 from analyzer.semantics.nft.traverse import NftTraversal
 from analyzer.semantics.shares import shares
 from analyzer.semantics.situation import Situation
+from analyzer.semantics.translation import masqueraded
 from analyzer.semantics.tree import FellThrough, Leaf, Tree, Unresolved
 from tests.support.nft.packets import (
     BEFORE,
@@ -270,3 +272,27 @@ def test_chains_of_many_forks_are_walked_once() -> None:
 def test_of_two_elements_for_one_key_either_is_found(rule: str) -> None:
     """nft refuses them, so somebody has changed the dump."""
     assert dropped(rule, PACKET, HERE) == Bounds(NEVER, ALWAYS)
+
+
+@pytest.mark.parametrize("field", ["saddr", "daddr"])
+@pytest.mark.parametrize("value", ["ip saddr", "ip daddr"])
+def test_an_address_that_is_set_to_another_is_none_of_those_that_were_possible(
+    field: str, value: str
+) -> None:
+    among = Region(4, ((1, 9),))
+    packet = replace(PACKET, source=None, destination=None, sources=among)
+    packet = replace(packet, destinations=Region(4, ((11, 19),)))
+    found = passed(f"ip {field} set {value}", packet)
+    kept = (None, packet.destinations) if field == "saddr" else (among, None)
+    assert (found.sources, found.destinations) == kept
+
+
+@pytest.mark.parametrize(("field", "is_answer"), [("saddr", False), ("daddr", True)])
+def test_an_address_that_masquerade_chose_is_so_until_it_is_set(
+    field: str, *, is_answer: bool
+) -> None:
+    chosen = replace(masqueraded(PACKET), is_answer=is_answer)
+    assert not passed(f"ip {field} set 192.0.2.9", chosen).is_masquerades
+    assert not passed(f"ip {field} set ip saddr", chosen).is_masquerades
+    other = {"saddr": "daddr", "daddr": "saddr"}[field]
+    assert passed(f"ip {other} set 192.0.2.9", chosen).is_masquerades
