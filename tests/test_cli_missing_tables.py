@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.captures import FIXTURES
 from tests.support.commands import DUMP, OBJECTS, Command
 
 TEXT = Path(DUMP).read_text()
+NFT = FIXTURES / "1.36.2-nftables" / "two-node@worker1" / "nft-list-ruleset.txt"
 PARTS = TEXT.split("# Generated")
 FILTER, MANGLE, NAT = (f"# Generated{part}" for part in PARTS[1:])
 ASKED = (*OBJECTS, "--node", "worker1")
@@ -166,3 +168,59 @@ def test_a_table_that_neither_of_two_dumps_has_leaves_open_what_differs(command:
     assert "In neither dump: table filter. What its rules drop may differ." in done.out
     assert "Undetermined: not all rules are in the dumps." in done.out
     assert command("diff", nat, nat, *ASKED).status == 1
+
+
+def below(rule: str) -> str:
+    head = 'type filter hook ingress device "eth0" priority 0; policy accept;'
+    return f"table netdev below {{\n\tchain c {{\n\t\t{head}\n\t\t{rule}\n\t}}\n}}\n"
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_no_threshold_passes_on_chains_that_see_frames(command: Command, *, beside: bool) -> None:
+    def asked(name: str, rule: str) -> tuple[str, ...]:
+        if beside:
+            return (DUMP, *ASKED, "--with", command.file(name, below(rule)))
+        return (command.file(name, NFT.read_text() + below(rule)), *ASKED)
+
+    drops, accepts = asked("a.nft", "ip daddr 10.96.0.1 drop"), asked("b.nft", "accept")
+    for verb in (
+        ("loss", *DEAD),
+        ("whatif", "--depth", "1", "--max-loss", "100%"),
+        ("client", "--client", "tcp", "--service", "default/app", "--max-failure", "100%"),
+    ):
+        done = command(verb[0], *drops, *verb[1:])
+        assert done.status == 1
+        assert "chain c of table netdev below" in done.out
+        assert "sees frames, not packets, and is not evaluated" in done.err
+        assert command(verb[0], *accepts, *verb[1:]).status == 0
+    done = command("loss", *drops, *DEAD)
+    assert "Not evaluated: chain c of table netdev below. What its rules drop is" in done.out
+    assert command("loss", *drops, *DEAD, "--count", "dead").status == 0
+
+
+def test_chains_that_see_frames_differ_unless_they_are_the_same(command: Command) -> None:
+    def written(name: str, rule: str) -> str:
+        return command.file(name, NFT.read_text() + below(rule))
+
+    one = written("a.nft", "ip daddr 10.96.0.1 counter packets 1 bytes 60 drop")
+    same = written("b.nft", "ip daddr 10.96.0.1 counter packets 9 bytes 540 drop")
+    other = written("c.nft", "ip daddr 10.96.0.9 counter packets 1 bytes 60 drop")
+    assert command("diff", one, same, *ASKED).status == 0
+    for b in (other, str(NFT)):
+        done = command("diff", one, b, *ASKED)
+        assert done.status == 1
+        assert "Not evaluated, and not the same in both: chain c of table netdev below." in done.out
+        assert "Undetermined: not all rules are evaluated." in done.out
+
+
+def test_chains_of_some_nodes_that_see_frames_are_not_judged(command: Command) -> None:
+    pytest.importorskip("duckdb")
+    (command.folder / "dumps").mkdir()
+    for node, rule in (("worker1", "drop"), ("worker2", "accept")):
+        command.file(f"dumps/{node}.txt", NFT.read_text() + below(rule))
+    build = ("cluster", "build", "dumps", "--into", "made", "--engine", "serial")
+    assert command(*build).status == 0
+    done = command("cluster", "loss", "made", *DEAD)
+    assert done.status == 1
+    assert "Not evaluated: chain c of table netdev below at some nodes." in done.out
+    assert "incomplete" not in command("cluster", "drift", "made").out

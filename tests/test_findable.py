@@ -302,6 +302,7 @@ ANALYZER: Final = (
         "packets to many, against each",
     ),
     Row("kubeproxy/rows/drawn", "test_cli_flows.py", "counters of two takes, of files and bundles"),
+    Row("kubeproxy/untold", "test_cli_missing_tables.py", "what thresholds do not pass on"),
     Row("model/ipsets", "parsers/test_ipset_save.py", "plain values, which that reader makes"),
     Row("model/roles", "parsers/test_roles.py", "plain values, which that reader makes"),
     Row("model/workloads", "parsers/test_workloads.py", "plain values, which that reader makes"),

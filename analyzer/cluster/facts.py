@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
+    from analyzer.kubeproxy.view import View
     from analyzer.model.iptables.rules import Table
     from analyzer.model.nft.ruleset import NftRuleset
     from analyzer.semantics.base_chains import Rules
@@ -37,6 +38,7 @@ class RuleFacts:
         policies: of base chains that do not accept, as ``ip filter FORWARD DROP``.
         cut: tables that may have had more rules than the dump shows, as ``ip nat``.
         untold: what else is not in the dump, as of `View`.
+        frames: chains that are not evaluated, as of `View`.
     """
 
     backends: tuple[str, ...] = ()
@@ -46,12 +48,14 @@ class RuleFacts:
     policies: tuple[str, ...] = ()
     cut: tuple[str, ...] = ()
     untold: tuple[str, ...] = ()
+    frames: tuple[str, ...] = ()
 
 
-def facts_of(rulesets: Iterable[Rules], untold: Iterable[str] = ()) -> RuleFacts:
-    """Return the facts of the rules of one node, of which `untold` is not in the dump."""
+def facts_of(rulesets: Iterable[Rules], view: View | None = None) -> RuleFacts:
+    """Return the facts of the rules of one node; `view` says what of them was not evaluated."""
     found: dict[str, set[str]] = {name: set() for name in _FIELDS}
-    found["untold"].update(untold)
+    for each in () if view is None else view.untold:
+        found["frames" if each.rules else "untold"].add(each.name)
     for ruleset in rulesets:
         for table in ruleset.tables.values():
             if not table.complete:
@@ -74,7 +78,7 @@ def from_text(text: str) -> RuleFacts:
     return RuleFacts(**{name: tuple(told.get(name, ())) for name in _FIELDS})
 
 
-_FIELDS: Final = ("backends", "jumps", "chains", "marks", "policies", "cut", "untold")
+_FIELDS: Final = ("backends", "jumps", "chains", "marks", "policies", "cut", "untold", "frames")
 
 
 def _iptables(ruleset: Ruleset, found: dict[str, set[str]]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.proxy_mode import ProxyMode
+from analyzer.kubeproxy.untold import Untold, of_frames
 from analyzer.model.diagnostics import Diagnostic, Severity, partial_warning
 from analyzer.model.iptables.rules import Ruleset
 
@@ -76,22 +77,23 @@ class Notes:
             return nat.complete
         return all(table.complete for table in self._whole.tables.values())
 
-    def untold(self, others: Sequence[Rules]) -> Iterator[tuple[str, Diagnostic]]:
-        """Yield what of the node's rules none of the dumps has, where flows may be dropped."""
+    def untold(self, others: Sequence[Rules]) -> Iterator[tuple[Untold, Diagnostic]]:
+        """Yield what of the node's rules is not evaluated, where flows may be dropped."""
         family = self._whole.family
         program = "iptables-save" if family == "ip" else "ip6tables-save"
         whole = f"pass the whole output of {program}"
         dumps = [each for each in others if isinstance(each, Ruleset) and each.family == family]
         if "filter" not in self._whole.tables and not any(map(self._has_filter, others)):
             says = f"table filter, to which kube-proxy writes, is not in the dump; {whole}"
-            yield "table filter", self._warning("missing-table", says)
+            yield Untold("table filter"), self._warning("missing-table", says)
         else:
             dumps.insert(0, self._whole)
         for each in dumps:
             if each.ends_early and all(table.complete for table in each.tables.values()):
                 last = f"what may follow table {[*each.tables][-1]}"
                 says = f"the dump ends before its last line: {last} is not known; {whole}"
-                yield last, partial_warning("early-end", says, each.file)
+                yield Untold(last), partial_warning("early-end", says, each.file)
+        yield from of_frames(others)
 
     def _has_filter(self, other: Rules) -> bool:
         """Return whether another dump has the filter table to which kube-proxy writes.

@@ -23,6 +23,7 @@ from analyzer.kubeproxy import names
 from analyzer.kubeproxy.assumed import rests_on
 from analyzer.kubeproxy.nft_family import NftFamily
 from analyzer.kubeproxy.proxy_mode import ProxyMode
+from analyzer.kubeproxy.untold import of_frames
 from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source, View
 from analyzer.model.addresses import IPV4, VERSIONS, Address, Network
 from analyzer.model.cluster import Cluster
@@ -81,6 +82,7 @@ class NftRecogniser:
     ) -> None:
         self._assumed = assumed
         self._ruleset = ruleset
+        self._others = others
         self._node = node
         self._families = [
             NftFamily(
@@ -108,6 +110,8 @@ class NftRecogniser:
         unseen = "" if any(family.of_services for family in self._families) else message
         if unseen:
             diagnostics.append(self._warning("no-kube-proxy-chains", unseen))
+        untold = dict(of_frames((self._ruleset, *self._others))) if services else {}
+        diagnostics += untold.values()
         used = {name for family in self._families for name in family.used}
         diagnostics += rests_on(used, self._assumed, self._ruleset.file)
         return View(
@@ -117,6 +121,7 @@ class NftRecogniser:
             pod_source=self._families[0].pod_source or self._families[1].pod_source,
             diagnostics=(*self._ruleset.diagnostics, *self._survey(), *diagnostics),
             cut=tuple(self._cut()),
+            untold=tuple(untold),
             unseen=unseen,
             left_out=tuple(self._left_out()),
         )

@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from analyzer.kubeproxy.names import ServiceName
 from analyzer.kubeproxy.proxy_mode import ProxyMode
+from analyzer.kubeproxy.untold import Untold
 from analyzer.model.addresses import Address, Network, host_text
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.endings import Endings, EndKind
@@ -151,8 +152,7 @@ class Route:
 
     Attributes:
         unresolved: the greatest share of new flows whose end is not known.
-        network: only sources in it; None: those in no network that the rules of the frontend
-            distinguish, for example by ``loadBalancerSourceRanges``.
+        network: only sources in it; None: those in no network that the rules distinguish.
         astray: the flows that are sent to no endpoint, as far as it is known how they end.
         also: other networks with the same result, for example those of a set that rules match on.
     """
@@ -372,7 +372,7 @@ class View:
         node: the node that the dump is from, if known.
         pod_source: the address that represents a pod of the cluster in the routes from a pod.
         cut: the IP versions that may have more ServicePorts, since the dump ends early.
-        untold: tables that the dump lacks, in words, where flows may be dropped.
+        untold: rules that were not evaluated, where flows may be dropped.
         unseen: why the dump shows no Services, and what to run instead; empty if it shows any.
         left_out: names of Services with a rule that was not understood, and chains without a name.
         unled: names of Services that have chains and no rule that jumps to them.
@@ -384,14 +384,14 @@ class View:
     pod_source: Address | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
     cut: tuple[int, ...] = ()
-    untold: tuple[str, ...] = ()
+    untold: tuple[Untold, ...] = ()
     unseen: str = ""
     left_out: tuple[str, ...] = ()
     unled: tuple[str, ...] = ()
 
     @property
     def lacks_some(self) -> bool:
-        """Whether rules that matter are not in the dump."""
+        """Whether rules that matter are not in the dump, or not evaluated."""
         return bool(self.cut or self.untold)
 
     @property

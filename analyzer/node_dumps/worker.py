@@ -257,7 +257,7 @@ class Reader:
             cut=view.cut,
             left_out=view.left_out,
             unled=view.unled,
-            facts=as_text(facts_of(given.every_ruleset, view.untold)),
+            facts=as_text(facts_of(given.every_ruleset, view)),
         )
 
 

@@ -226,14 +226,26 @@ def _verdict(answer: DiffAnswer) -> Iterator[Line]:
         )
         yield Line((Span(says, Style.FAINT),))
     if found.cut:
-        a, b = answer.a.view, answer.b.view
-        says = "A dump is truncated: what it lacks may be in the rest."
-        if not (a.cut or b.cut):
-            lacking = dict.fromkeys((*a.untold, *b.untold))
-            where = "In neither dump" if a.untold == b.untold else "Not in both dumps"
-            says = f"{where}: {', '.join(lacking)}. What its rules drop may differ."
-        yield Line((Span(says, Style.WARNING),))
+        yield from (Line((Span(says, Style.WARNING),)) for says in _why_cut(answer))
     yield verdict(answer)
+
+
+def _why_cut(answer: DiffAnswer) -> Iterator[str]:
+    """Yield what rules one dump lacks, or both, or has others, that were not evaluated."""
+    a, b = answer.a.view, answer.b.view
+    if a.cut or b.cut:
+        yield "A dump is truncated: what it lacks may be in the rest."
+        return
+    lacking = dict.fromkeys(each.name for each in (*a.untold, *b.untold) if not each.rules)
+    if lacking:
+        where = "In neither dump" if a.untold == b.untold else "Not in both dumps"
+        yield f"{where}: {', '.join(lacking)}. What its rules drop may differ."
+    unlike = [
+        each for each in (*a.untold, *b.untold) if each not in a.untold or each not in b.untold
+    ]
+    names = dict.fromkeys(each.name for each in unlike if each.rules)
+    if names:
+        yield f"Not evaluated, and not the same in both: {', '.join(names)}."
 
 
 def verdict(answer: DiffAnswer) -> Line:
@@ -264,8 +276,10 @@ def _either(several: Sequence[str]) -> str:
 
 
 def _unknown(answer: DiffAnswer) -> Span:
-    is_same = answer.a.view.untold == answer.b.view.untold != ()
-    lacking = f"not all rules are in {'the' if is_same else 'both'} dumps"
+    a, b = answer.a.view.untold, answer.b.view.untold
+    lacking = f"not all rules are in {'the' if a == b != () else 'both'} dumps"
+    if all(each.rules for each in (*a, *b)) and (a or b):
+        lacking = "not all rules are evaluated"
     but = _counted(answer) or lacking
     return Span(f"No definite change. Undetermined: {but}.", Style.WARNING)
 

@@ -43,7 +43,8 @@ def _reasons(view: View, absent: Absent) -> Iterator[str]:
     if view.cut:
         yield "The dump is truncated: what the ServicePorts in the rest lose is not known."
     for part in view.untold:
-        yield f"Not in the dump: {part}. What its rules drop is not known, and not counted."
+        why = "Not evaluated" if part.rules else "Not in the dump"
+        yield f"{why}: {part.name}. What its rules drop is not known, and not counted."
     if lacking:
         what = count(len(lacking), "ServicePort of the objects", "ServicePorts of the objects")
         told = listed(names(view, lacking))

@@ -11,13 +11,12 @@ from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.model.nft.statements import SetUpdate
 from analyzer.model.packet import NO_DEVICE
 from analyzer.semantics.base_chains import Rules
+from analyzer.semantics.frames import frame_chains
 from analyzer.semantics.situation import FIRST, Situation
 from analyzer.semantics.tree import Delivered, Leaf, Tree, every_leaf
 
 #: Tables that have no rules if they are absent.
 _TABLES = ("raw", "mangle", "nat", "filter", "security")
-#: Families of nft for frames, before or after all hooks of IP.
-_LINK_FAMILIES = frozenset({"arp", "bridge"})
 
 
 def assumptions(
@@ -89,10 +88,7 @@ def _of_iptables(ruleset: Ruleset) -> Iterator[str]:
 def _of_nft(ruleset: NftRuleset) -> Iterator[str]:
     below = [
         f"{chain.name} of table {table.family} {table.name}"
-        for table in ruleset.tables.values()
-        for chain in table.chains.values()
-        if chain.hook is not None and (len(chain.rules) or chain.policy == "drop")
-        if table.family in _LINK_FAMILIES
+        for table, chain in frame_chains(ruleset)
     ]
     if below:
         yield f"chains that see frames, not packets, let it pass: {', '.join(below)}"

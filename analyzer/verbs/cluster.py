@@ -11,6 +11,7 @@ from analyzer.errors import InputError
 from analyzer.inputs.api_objects import ApiObjects
 from analyzer.kubeproxy.predict.every_node import EveryNode
 from analyzer.kubeproxy.proxy_mode import ProxyMode
+from analyzer.kubeproxy.untold import Untold
 from analyzer.kubeproxy.view import View
 from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.output import finish
@@ -150,12 +151,13 @@ def _from_dumps(folder: str, nodes: Sequence[NodeRow], objects: ApiObjects) -> F
     )
 
 
-def _untold(known: Sequence[NodeRow]) -> Iterator[str]:
+def _untold(known: Sequence[NodeRow]) -> Iterator[Untold]:
     from analyzer.cluster.facts import from_text
 
     for each in known:
-        for part in from_text(each.facts).untold:
-            yield f"{part} of some nodes"
+        facts = from_text(each.facts)
+        yield from (Untold(f"{part} of some nodes") for part in facts.untold)
+        yield from (Untold(f"{part} at some nodes", part) for part in facts.frames)
 
 
 def _lacking(

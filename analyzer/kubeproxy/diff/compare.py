@@ -20,6 +20,7 @@ from analyzer.kubeproxy.diff.routes import ComparedRoute, RouteComparer
 from analyzer.kubeproxy.diff.side import DumpSide
 from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.rows.plain_shares import AfterBySource, PlainRoutes
+from analyzer.kubeproxy.untold import Untold
 from analyzer.kubeproxy.view import Frontend, LazyRoutes, Route, ServicePort, Source
 from analyzer.model.probability import NEVER
 from analyzer.model.value import replace, value
@@ -79,9 +80,14 @@ def compare(
         changes=tuple(changes),
         both=both,
         alike=alike,
-        cut=version in {*a.view.cut, *b.view.cut} or bool(a.view.untold or b.view.untold),
+        cut=version in {*a.view.cut, *b.view.cut} or _may_differ(a.view.untold, b.view.untold),
         expected=expected,
     )
+
+
+def _may_differ(a: Sequence[Untold], b: Sequence[Untold]) -> bool:
+    """Return whether rules that were not evaluated may differ: unless they are there and equal."""
+    return set(a) != set(b) or not all(each.rules for each in a)
 
 
 def _only(a: ServicePort | None, b: ServicePort | None, *, cut: bool) -> ServiceChange:
