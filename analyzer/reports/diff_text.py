@@ -220,11 +220,14 @@ def _verdict(answer: DiffAnswer) -> Iterator[Line]:
     versions = " and ".join(f"IPv{version}" for version in answer.versions)
     yield Line((f"{count(found.both, 'ServicePort')} of {versions} in both.",))
     if found.alike:
+        how = "in the same way in both dumps"
+        if found.is_open:
+            how = "and perhaps not the same, since rules of other programs differ"
         says = (
-            f"{count(found.alike, 'ServicePort')} partly unknown, in the same way in both dumps; "
-            "--objects with --node (and --node-b), --node-ip or --node-of may help."
+            f"{count(found.alike, 'ServicePort')} partly unknown, {how}; --objects with --node "
+            "(and --node-b), --node-ip, --node-of or --ipsets may help."
         )
-        yield Line((Span(says, Style.FAINT),))
+        yield Line((Span(says, Style.WARNING if found.is_open else Style.FAINT),))
     if found.cut:
         yield from (Line((Span(says, Style.WARNING),)) for says in _why_cut(answer))
     yield verdict(answer)
@@ -280,6 +283,8 @@ def _unknown(answer: DiffAnswer) -> Span:
     lacking = f"not all rules are in {'the' if a == b != () else 'both'} dumps"
     if all(each.rules for each in (*a, *b)) and (a or b):
         lacking = "not all rules are evaluated"
+    if answer.difference.is_open:
+        lacking = f"{count(answer.difference.alike, 'ServicePort')} partly unknown"
     but = _counted(answer) or lacking
     return Span(f"No definite change. Undetermined: {but}.", Style.WARNING)
 

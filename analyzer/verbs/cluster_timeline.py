@@ -216,12 +216,16 @@ class _Courses:
         by_name: dict[tuple[str, str], dict[int | None, str]] = {}
         for (name, protocol, version), digest in digests.items():
             by_name.setdefault((name, protocol), {})[version] = digest
-        cut = ("what the dump lacks",) if given.view.lacks_some else ()
+        view = given.view
+        cut = ["what the dump lacks"] * (
+            bool(view.cut) or not all(each.rules for each in view.untold)
+        )
+        frames = [each.name for each in view.untold if each.rules]
         return _State(
             at=each.at,
             digests=digests,
             drift=tuple(one.of(given, by_name) for one in drifting),
-            not_judged=(*given.view.left_out, *given.view.unled, *cut),
+            not_judged=(*view.left_out, *view.unled, *cut, *frames),
         )
 
     def _changed(
@@ -234,17 +238,19 @@ class _Courses:
         dumps = [Dump(str(each.ruleset.file), each.view, each.versions) for each in (a, b)]
         versions = versions_of_both(*dumps)
         sides = {version: (a.side(version), b.side(version)) for version in versions}
-        told = difference(sides, {key[0] for key in differing}).changes
-        of_key = {(each.name.text, each.protocol, each.version): each for each in told}
+        told = difference(sides, {key[0] for key in differing})
+        of_key = {(each.name.text, each.protocol, each.version): each for each in told.changes}
         for key in differing:
             change = of_key.get(key)
-            if change is None and key in one and key in other:
+            is_alike = change is None and key in one and key in other
+            if is_alike and not told.is_open:
                 continue  # what flows notice nothing of
             yield as_changed(
                 node,
                 key,
                 change,
                 (times[-2], times[-1]),
+                is_open=is_alike,
                 whole="" if key in one and key in other else "gone" if key in one else "added",
                 before=stood(times, [each.digests.get(key) for each in states], len(states) - 1),
             )

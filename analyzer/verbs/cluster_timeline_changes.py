@@ -14,12 +14,15 @@ from analyzer.reports.phrases import listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeAlias
+    from typing import Final, TypeAlias
 
     from analyzer.cluster.reference import ServicePortKey
 
     #: Some routes of a ServicePort.
     Ways: TypeAlias = tuple[RouteIdentity, ...]
+
+
+_OPEN: Final = "how flows end, by rules of other programs"
 
 
 def as_changed(
@@ -30,8 +33,13 @@ def as_changed(
     *,
     whole: str,
     before: Stood,
+    is_open: bool = False,
 ) -> ChangedService:
-    """Return what has changed; `whole`: all of it is gone or added."""
+    """Return what has changed.
+
+    `whole`: all of it is gone or added; `is_open`: neither dump decides how its flows end, and
+    rules of other programs are not the same.
+    """
     gone, added = ({}, {}) if change is None else _by_endpoint(change)
     had, has = (set(), set()) if change is None else (_of(change.a), _of(change.b))
     return ChangedService(
@@ -46,8 +54,8 @@ def as_changed(
         moved=0 if change is None else _moved(change),
         frontends_gone=() if whole or change is None else tuple(map(str, change.gone)),
         frontends_added=() if whole or change is None else tuple(map(str, change.added)),
-        other=() if change is None else tuple(_other(change, gone, added)),
-        is_certain=change is None or change.is_certain,
+        other=(_OPEN,) * is_open if change is None else tuple(_other(change, gone, added)),
+        is_certain=not is_open if change is None else change.is_certain,
         stood=before,
     )
 

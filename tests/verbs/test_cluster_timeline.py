@@ -106,6 +106,20 @@ def test_what_is_gone_for_one_network_is_not_gone(command: Command) -> None:
     assert f"10.244.0.7:8080 gone ({of})" in " ".join(text.split())
 
 
+def test_what_rules_of_others_leave_open_may_have_changed(command: Command) -> None:
+    one, other = (
+        DUMP.replace("-A FORWARD", f"-A FORWARD -m set --match-set {of} src -j DROP\n-A FORWARD", 1)
+        for of in ("good", "bad")
+    )
+    write(command, (0, one), (1, one), (2, other))
+    found = asked(command, *NODE, "--objects", "objects.json")
+    (app,) = (each for each in found["changes"] if each["name"] == "default/app")
+    assert (app["certain"], app["gone"], app["moved"]) == (False, [], 0)
+    assert app["other"] == ["how flows end, by rules of other programs"]
+    out = " ".join(command("cluster", "timeline", "d", *NODE).out.split())
+    assert "perhaps: how flows end, by rules of other programs" in out
+
+
 def test_a_difference_lasts_from_objects_to_rules(command: Command) -> None:
     write(command, (0, DUMP), (2, DUMP), (5, HEALED), (9, DUMP))
     items = json.loads(OBJECTS)

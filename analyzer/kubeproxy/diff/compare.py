@@ -41,12 +41,14 @@ class Compared:
         both: how many ServicePorts both dumps have.
         alike: of these, how many are the same as far as known but not fully known: what is not
             known in one dump is not known in the other either.
+        is_open: whether these may differ, since rules of other programs do.
         expected: differences of nftables mode by design.
     """
 
     changes: tuple[ServiceChange, ...]
     both: int
     alike: int
+    is_open: bool = False
     cut: bool = False
     expected: tuple[NonServiceFlows, ...] = ()
 
@@ -80,6 +82,7 @@ def compare(
         changes=tuple(changes),
         both=both,
         alike=alike,
+        is_open=bool(alike) and a.rules_of_others() != b.rules_of_others(),
         cut=version in {*a.view.cut, *b.view.cut} or _may_differ(a.view.untold, b.view.untold),
         expected=expected,
     )

@@ -34,6 +34,7 @@ class Difference:
         changes: the ServicePorts that are not the same, in the order of their names.
         both: how many ServicePorts both dumps have.
         alike: of these, how many are the same as far as known but not fully known.
+        is_open: whether these may differ, since rules of other programs do.
         cut: whether one of the dumps lacks rules: ServicePorts, or what ends their flows.
         beside: what happens to flows to no Service, and differences of nftables mode by design.
     """
@@ -42,6 +43,7 @@ class Difference:
     both: int
     alike: int
     cut: bool
+    is_open: bool = False
     beside: tuple[NonServiceFlows, ...]
 
     @property
@@ -50,7 +52,12 @@ class Difference:
         certain = any(each.is_certain for each in self.changes)
         if certain or any(each.is_certain and not each.is_intended for each in self.beside):
             return Conclusion.DIFFERENT
-        if self.cut or self.changes or any(not each.is_certain for each in self.beside):
+        if (
+            self.is_open
+            or self.cut
+            or self.changes
+            or any(not each.is_certain for each in self.beside)
+        ):
             return Conclusion.UNKNOWN
         return Conclusion.INTENDED if self.beside else Conclusion.SAME
 
@@ -69,6 +76,7 @@ def difference(
         both=sum(each.both for each in found),
         alike=sum(each.alike for each in found),
         cut=any(each.cut for each in found),
+        is_open=any(each.is_open for each in found),
         beside=(
             *[one for version, (a, b) in asked for one in beside(a, b, version)],
             *[one for each in found for one in each.expected],

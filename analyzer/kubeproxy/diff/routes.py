@@ -38,7 +38,10 @@ _OUTCOMES: Final = {
     EndKind.REJECTED: "reject",
     EndKind.UNANSWERED: UNANSWERED,
 }
-_UNKNOWN_MASKS: Final = Change(alike=(MASQUERADE,))
+#: What is the same in both, by what of it is not known.
+_ALIKE: Final[dict[tuple[str, ...], Change]] = {
+    alike: Change(alike=alike) for alike in ((MASQUERADE,), (OTHERWISE,), (MASQUERADE, OTHERWISE))
+}
 
 
 @value(kw_only=True)
@@ -124,7 +127,10 @@ class RouteComparer:
         masks = a.masquerades()
         if masks != b.masquerades() or a.losses() != b.losses():
             return None
-        return _UNKNOWN_MASKS if None in masks else NO_CHANGE
+        alike: tuple[str, ...] = (MASQUERADE,) if None in masks else ()
+        if any(not bounds.is_exact for lost in a.losses() for _, bounds in lost):
+            alike = (*alike, OTHERWISE)
+        return _ALIKE.get(alike, NO_CHANGE)
 
     def draws_alike(self, a: Drawn, b: Drawn) -> bool:
         """Return whether the same endpoints are drawn in both, each certainly with 1/n."""

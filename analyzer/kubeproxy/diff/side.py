@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 from analyzer.errors import UsageError
 from analyzer.kubeproxy.diff.changes import NO_SERVICE, UNRESOLVED, Otherwise, RouteIdentity
+from analyzer.kubeproxy.diff.others import of_others
 from analyzer.kubeproxy.matched.devices import asked_devices, dispatched
 from analyzer.kubeproxy.routes.packets import SIDES, bridge_port
 from analyzer.kubeproxy.routes.trace import Question, trace, way
@@ -92,6 +93,10 @@ class DumpSide:
         """Use what only the other dump shows of the node, if it is the same node."""
         if self.view.node == other.view.node:
             self.node_port_address = self.node_port_address or other.node_port_address
+
+    def rules_of_others(self) -> tuple[str, ...]:
+        """Return the rules of other programs, equal if they are the same in both dumps."""
+        return of_others(self._rulesets, self._family)
 
     def has(self, endpoint: Address) -> Ternary:
         """Return whether an endpoint is on the node that the dump is from."""
