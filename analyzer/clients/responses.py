@@ -218,17 +218,37 @@ def _grouped(pieces: Iterable[ResponseShare]) -> list[ResponseShare]:
     return [(lower, upper, may) for may, (lower, upper) in found.items()]
 
 
+@value
+class Ended:
+    """How a node's rules end flows to an endpoint, and whether they certainly do."""
+
+    how: FlowResponse
+    is_sure: bool
+
+
 def counted(
-    endpoints: Iterable[Endpoint], dead: Dead, fate_of: FateOf
+    endpoints: Iterable[Endpoint],
+    dead: Dead,
+    fate_of: FateOf,
+    ended: Callable[[Endpoint], Ended | None] = lambda _: None,
 ) -> tuple[Mapping[FlowResponse, int], Mapping[FlowResponse, int]]:
-    """Return for each fate how many endpoints certainly have it, and how many may have it."""
+    """Return for each fate how many endpoints certainly have it, and how many may have it.
+
+    `ended` returns how rules end flows to an endpoint; None: they do not.
+    """
     sure: dict[FlowResponse, int] = {}
     perhaps: dict[FlowResponse, int] = {}
     for each in endpoints:
         if each in dead.endpoints:
             sure[fate_of(each)] = sure.get(fate_of(each), 0) + 1
+            continue
+        by_rules = ended(each)
+        if by_rules is not None and by_rules.is_sure:
+            sure[by_rules.how] = sure.get(by_rules.how, 0) + 1
         elif each in dead.uncertain:
             perhaps[fate_of(each)] = perhaps.get(fate_of(each), 0) + 1
+        elif by_rules is not None:
+            perhaps[by_rules.how] = perhaps.get(by_rules.how, 0) + 1
         else:
             sure[FlowResponse.ANSWERED] = sure.get(FlowResponse.ANSWERED, 0) + 1
     return sure, perhaps

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 
 from analyzer.clients.responses import (
     RESPONSES,
+    Ended,
     FateOf,
     FlowResponse,
     Lot,
@@ -78,6 +80,10 @@ def _unknown(_: ServicePort) -> None:
     return None
 
 
+def _passes(_: ServicePort, __: Endpoint) -> None:
+    return None
+
+
 @value(kw_only=True)
 class World:
     """Everything that decides how a client's flows end.
@@ -89,6 +95,7 @@ class World:
         fate_of: what dead endpoints do.
         ready: returns the endpoints of a ServicePort that the API lists as ready, whatever the
             rules of a node draw; None if that is not known.
+        direct: returns how rules of the node end flows to an endpoint itself; None: they pass.
     """
 
     entries: tuple[EntryNode, ...]
@@ -97,6 +104,7 @@ class World:
     source: Source
     client: Address | None = None
     ready: Callable[[ServicePort], tuple[Endpoint, ...] | None] = _unknown
+    direct: Callable[[ServicePort, Endpoint], Ended | None] = _passes
 
     @property
     def view(self) -> View:
@@ -211,7 +219,8 @@ class World:
         """
         ready = self.ready(service)
         endpoints = service.endpoints if ready is None else ready
-        return counted(endpoints, self.dead, self.fate_of)
+        ended = partial(self.direct, service)
+        return counted(endpoints, self.dead, self.fate_of, ended)
 
     def name_server(self, address: Address) -> ClientTarget:
         """Return how look-ups at an address end; not known unless it is a Service's."""

@@ -28,6 +28,7 @@ from analyzer.kubeproxy.select import narrow
 from analyzer.kubeproxy.view import FrontendKind, Source
 from analyzer.model.value import replace, value
 from analyzer.output import finish
+from analyzer.questions.direct import DirectFlows
 from analyzer.questions.evaluating import dead_of, evaluated_services, warnings_of_dead
 from analyzer.reports.client_answer import ClientAnswer
 from analyzer.reports.not_judged import not_judged
@@ -126,6 +127,7 @@ class _Asked:
             source=source,
             client=address,
             ready=self._objects.ready_endpoints,
+            direct=DirectFlows(self.given, source, address),
         )
 
     def _dead(self) -> Dead:

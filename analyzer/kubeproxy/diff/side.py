@@ -11,7 +11,15 @@ from analyzer.kubeproxy.diff.others import of_others
 from analyzer.kubeproxy.matched.devices import asked_devices, dispatched
 from analyzer.kubeproxy.routes.packets import SIDES, bridge_port
 from analyzer.kubeproxy.routes.trace import Question, trace, way
-from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, Source, View
+from analyzer.kubeproxy.view import (
+    Endpoint,
+    Frontend,
+    FrontendKind,
+    Route,
+    ServicePort,
+    Source,
+    View,
+)
 from analyzer.model.addresses import IPV4, Address, Network
 from analyzer.model.cluster import Cluster
 from analyzer.model.packet import NO_DEVICE, Packet
@@ -115,6 +123,28 @@ class DumpSide:
             return ((UNRESOLVED, Bounds(NEVER, ALWAYS)),)
         self.used |= assumed.used
         return tuple([end for end in _ends(tree) if end[0] != "endpoint"])
+
+    def direct(
+        self, service: ServicePort, source: Source, client: Address | None, endpoint: Endpoint
+    ) -> Otherwise:
+        """Return how flows end that a source, or one `client` of it, sends to an endpoint."""
+        identity = RouteIdentity(service.frontends[0], source, None)
+        packet = replace(
+            self.packet(service.protocol, identity),
+            destination=endpoint.address,
+            destination_port=endpoint.port,
+            to_node=None,
+            cluster_ip=None,
+        )
+        if client is not None:
+            packet = replace(packet, source=client)
+        question = self._question(packet)
+        question = replace(question, follows_answers=True, follows_unchanged=True)
+        try:
+            assumed = Assumed(self._assumed)
+            return _ends(way(self._rulesets, question, self._family, assumed))
+        except UsageError:  # an address that no packet has
+            return ((UNRESOLVED, Bounds(NEVER, ALWAYS)),)
 
     def packet(self, protocol: str, route: RouteIdentity | Route) -> Packet:
         """Return the first packet of a flow on `route`."""
