@@ -11,6 +11,7 @@ import pytest
 from analyzer.parsers import nft_text
 from analyzer.parsers.iptables_save import parse
 from netns_lab.listening import ending_at
+from tests.support.captures import FIXTURES
 from tests.support.lab.running import NFT, Case, case, kubeodds, lab_run
 
 IPTABLES = parse(
@@ -185,3 +186,43 @@ def test_a_rule_of_nft_that_ends_flows_beside_iptables_is_named(
     assert each["ended_by"] is None  # nothing counts in nft
     rule = "ip daddr 10.244.0.7 tcp dport 8080 reject with icmp type port-unreachable"
     assert each["ended_at"] == f"ip guard forward: {rule}"
+
+
+#: One ClusterIP is exempted from conntrack, and no flow's answer goes there.
+UNTRACKED = """
+table ip raw {
+    chain prerouting {
+        type filter hook prerouting priority raw; policy accept;
+        ip daddr 10.96.18.52 notrack
+    }
+}
+"""
+
+
+@pytest.mark.lab
+def test_answers_to_masqueraded_flows_go_to_no_cluster_ip(tmp_path: Path) -> None:
+    folder = FIXTURES / "1.36.2-nftables" / "two-node@worker1"
+    path = tmp_path / "nft.txt"
+    path.write_text((folder / "nft-list-ruleset.txt").read_text() + UNTRACKED)
+    words = [str(path), "--objects", str(folder / "objects.json"), "--node", "worker1"]
+    words += ["--service", "kubernetes,kube-dns:dns", "--from", "node,external"]
+    status, found, errors = lab_run(*words, "--flows", "300")
+    assert (status, found["agrees"]) == (0, True), errors
+    assert found["measurements"]
+    for each in found["measurements"]:
+        assert each["rejected"] + each["unaccounted"] == 0
+
+
+@pytest.mark.lab
+def test_a_rule_against_a_pod_of_no_known_node_ends_its_flows(tmp_path: Path) -> None:
+    given = case("1.36.2-iptables-legacy/two-node@worker1")
+    rule = "-A FORWARD -s 10.244.2.7/32 -d 10.244.1.4/32 -j DROP"
+    path = tmp_path / "dump.txt"
+    path.write_text(Path(given.dump).read_text().replace("-A FORWARD", f"{rule}\n-A FORWARD", 1))
+    words = ["--service", "kube-dns:dns", "--from", "pod-elsewhere", "--flows", "400"]
+    status, found, errors = lab_run(str(path), *given.given[1:], *words)
+    assert (status, found["agrees"]) == (0, True), errors
+    lost = [each["unaccounted"] for each in found["measurements"]]
+    assert len(lost) == 2
+    # Those of other pods arrive.
+    assert (min(lost), 120 < max(lost) < 280) == (0, True)
