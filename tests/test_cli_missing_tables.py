@@ -171,8 +171,8 @@ def test_a_table_that_neither_of_two_dumps_has_leaves_open_what_differs(command:
 
 
 def below(rule: str) -> str:
-    head = 'type filter hook ingress device "eth0" priority 0; policy accept;'
-    return f"table netdev below {{\n\tchain c {{\n\t\t{head}\n\t\t{rule}\n\t}}\n}}\n"
+    head = "type filter hook forward priority 0; policy accept;"
+    return f"table bridge below {{\n\tchain c {{\n\t\t{head}\n\t\t{rule}\n\t}}\n}}\n"
 
 
 @pytest.mark.parametrize("beside", [False, True])
@@ -190,11 +190,11 @@ def test_no_threshold_passes_on_chains_that_see_frames(command: Command, *, besi
     ):
         done = command(verb[0], *drops, *verb[1:])
         assert done.status == 1
-        assert "chain c of table netdev below" in done.out
+        assert "chain c of table bridge below" in done.out
         assert "sees frames, not packets, and is not evaluated" in done.err
         assert command(verb[0], *accepts, *verb[1:]).status == 0
     done = command("loss", *drops, *DEAD)
-    assert "Not evaluated: chain c of table netdev below. What its rules drop is" in done.out
+    assert "Not evaluated: chain c of table bridge below. What its rules drop is" in done.out
     assert command("loss", *drops, *DEAD, "--count", "dead").status == 0
 
 
@@ -209,7 +209,7 @@ def test_chains_that_see_frames_differ_unless_they_are_the_same(command: Command
     for b in (other, str(NFT)):
         done = command("diff", one, b, *ASKED)
         assert done.status == 1
-        assert "Not evaluated, and not the same in both: chain c of table netdev below." in done.out
+        assert "Not evaluated, and not the same in both: chain c of table bridge below." in done.out
         assert "Undetermined: not all rules are evaluated." in done.out
 
 
@@ -222,5 +222,5 @@ def test_chains_of_some_nodes_that_see_frames_are_not_judged(command: Command) -
     assert command(*build).status == 0
     done = command("cluster", "loss", "made", *DEAD)
     assert done.status == 1
-    assert "Not evaluated: chain c of table netdev below at some nodes." in done.out
+    assert "Not evaluated: chain c of table bridge below at some nodes." in done.out
     assert "incomplete" not in command("cluster", "drift", "made").out

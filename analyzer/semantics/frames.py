@@ -1,6 +1,6 @@
-"""Base chains of nft that see frames, before or after all hooks of IP; they are not evaluated.
+"""Base chains of nft that see frames of a bridge or of ARP; they are not evaluated.
 
-Source: nft(8), "ADDRESS FAMILIES": netdev and bridge; the hooks ingress and egress of inet.
+Source: nft(8), "ADDRESS FAMILIES": bridge and arp; those of netdev see packets (`at_devices`).
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-_FAMILIES: Final = frozenset({"arp", "bridge", "netdev"})
-_HOOKS: Final = frozenset({"ingress", "egress"})
+_FAMILIES: Final = frozenset({"arp", "bridge"})
 _DORMANT: Final = "dormant"
 
 
@@ -36,8 +35,7 @@ def frame_chains(ruleset: NftRuleset) -> Iterator[tuple[Table, Chain]]:
         for chain in table.chains.values():
             if chain.hook is None or not (len(chain.rules) or chain.policy == "drop"):
                 continue
-            sees_frames = table.family in _FAMILIES or chain.hook in _HOOKS
-            if sees_frames and _DORMANT not in table.flags:
+            if table.family in _FAMILIES and _DORMANT not in table.flags:
                 yield table, chain
 
 

@@ -8,10 +8,11 @@ from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.parsers import nft_text
 from analyzer.semantics.frames import as_text, frame_chains, may_end
 
+FORWARD = "filter hook forward priority 0"
 INGRESS = 'filter hook ingress device "eth0" priority 0'
 
 
-def below(rules: str, *, family: str = "netdev", head: str = INGRESS, more: str = "") -> NftRuleset:
+def below(rules: str, *, family: str = "bridge", head: str = FORWARD, more: str = "") -> NftRuleset:
     chain = f"chain c {{\ntype {head}; policy accept;\n{rules}\n}}\n"
     return nft_text.parse(f"table {family} below {{\n{more}{chain}}}\n", "dump")
 
@@ -42,11 +43,12 @@ def test_a_chain_may_end_frames_where_a_rule_does_more_than_let_pass(
 @pytest.mark.parametrize(
     ("family", "head", "sees_frames"),
     [
-        ("netdev", INGRESS, True),
-        ("inet", INGRESS, True),
-        ("bridge", "filter hook forward priority 0", True),
+        ("netdev", INGRESS, False),
+        ("inet", INGRESS, False),
+        ("bridge", INGRESS, True),
+        ("bridge", FORWARD, True),
         ("arp", "filter hook input priority 0", True),
-        ("inet", "filter hook forward priority 0", False),
+        ("inet", FORWARD, False),
         ("ip", "filter hook input priority 0", False),
     ],
 )
@@ -55,8 +57,8 @@ def test_which_chains_see_frames(family: str, head: str, *, sees_frames: bool) -
 
 
 def test_a_policy_ends_frames_and_a_dormant_table_none() -> None:
-    head = 'type filter hook egress device "eth0" priority 0; policy drop;'
-    text = f"table netdev t {{\nFLAGSchain c {{\n{head}\n}}\n}}\n"
+    head = f"type {FORWARD}; policy drop;"
+    text = f"table bridge t {{\nFLAGSchain c {{\n{head}\n}}\n}}\n"
     ((table, chain),) = frame_chains(nft_text.parse(text.replace("FLAGS", ""), "dump"))
     assert may_end(table, chain)
     asleep = text.replace("FLAGS", "flags dormant\n")
