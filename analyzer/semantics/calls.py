@@ -34,6 +34,7 @@ from analyzer.semantics.tree import (
     PolicyDrop,
     Tree,
     Unresolved,
+    every_leaf,
 )
 
 #: The hooks where nat changes destinations; in the others it changes sources.
@@ -101,36 +102,44 @@ class Calls:
                     return Either(
                         "whether conntrack sees the flow", (self.run(rest, packet, then), asked)
                     )
-            passes = self._passes_device(stage, packet)
-            if passes is Ternary.FALSE:
-                continue
-            if passes is Ternary.UNKNOWN:
-                return self._perhaps(stage, packet, rest, then)
+            if stage.devices is not None:
+                return self._at_devices(stage, stage.devices, packet, rest, then)
             return self._one(stage, packet, rest, then)
         return Leaf(FellThrough(), packet) if then is None else then(packet)
 
-    def _passes_device(self, stage: BaseChain, packet: Packet) -> Ternary:
-        """Return whether a packet passes a device of a chain, if it is one at devices."""
-        if stage.devices is None:
-            return Ternary.TRUE
-        return passes_any(stage.devices, packet, self._situation, comes=stage.hook in _ENTERING)
-
-    def _perhaps(
-        self, stage: BaseChain, packet: Packet, rest: tuple[Stage, ...], then: Then
+    def _at_devices(
+        self,
+        stage: BaseChain,
+        devices: tuple[str, ...],
+        packet: Packet,
+        rest: tuple[Stage, ...],
+        then: Then,
     ) -> Tree:
-        """Return what follows where it is not known whether a packet passes a chain's devices."""
+        """Return what follows for a packet that may pass the devices of a chain."""
         without = self.run(rest, packet, then)
+        own = stage.walker.tree(stage.name, packet)
+
+        def passes(leaf: Leaf) -> bool:
+            goes_on = isinstance(leaf.outcome, Accept | FellThrough) and leaf.packet == packet
+            return goes_on and stage.policy == "ACCEPT"
+
+        if all(map(passes, every_leaf(own))):
+            return without  # nothing rests on the device
 
         def behind(leaf: Leaf) -> Tree:
-            # What the chain lets pass unchanged is evaluated once.
-            goes_on = isinstance(leaf.outcome, Accept | FellThrough) and leaf.packet == packet
-            if goes_on and stage.policy == "ACCEPT":
-                return without
-            return self._behind(stage, packet, leaf, rest, then)
+            # What follows what the chain lets pass unchanged is evaluated once.
+            return without if passes(leaf) else self._behind(stage, packet, leaf, rest, then)
 
-        tree = Grown(behind).of(stage.walker.tree(stage.name, packet))
-        because = f"whether it passes a device of {stage.name} in table {stage.table}"
-        return tree if tree is without else Either(because, (without, tree))
+        tree = Grown(behind).of(own)
+        comes = stage.hook in _ENTERING
+        match passes_any(devices, packet, self._situation, comes=comes):
+            case Ternary.TRUE:
+                return tree
+            case Ternary.FALSE:
+                return without
+            case _:
+                because = f"whether it passes a device of {stage.name} in table {stage.table}"
+                return Either(because, (without, tree))
 
     def _one(self, stage: BaseChain, packet: Packet, rest: tuple[Stage, ...], then: Then) -> Tree:
         if not stage.is_before and packet.template:

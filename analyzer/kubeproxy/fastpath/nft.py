@@ -273,7 +273,9 @@ class PlainServices:
     @cached_property
     def asks_behind(self) -> bool:
         """Whether rules after nat may distinguish sources, apart from the endpoint itself."""
-        every = (self._walks.asked_behind(source, _FEW) for source in (Source.POD, Source.NODE))
+        # Mostly one traversal tells it of all that come in.
+        sources = (Source.POD, Source.POD_ELSEWHERE, Source.EXTERNAL, Source.NODE)
+        every = (self._walks.asked_behind(source, _FEW) for source in sources)
         return any(asked is None or asked for asked in every)
 
     def _asked_behind(
