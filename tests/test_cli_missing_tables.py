@@ -224,3 +224,45 @@ def test_chains_of_some_nodes_that_see_frames_are_not_judged(command: Command) -
     assert done.status == 1
     assert "Not evaluated: chain c of table bridge below at some nodes." in done.out
     assert "incomplete" not in command("cluster", "drift", "made").out
+
+
+NFT_DUMP = FIXTURES / "1.36.2-iptables-nft" / "two-node"
+BASE_CHAINS = "# Table `raw' contains incompatible base-chains, use 'nft' tool to list them.\n"
+
+
+@pytest.mark.parametrize(
+    ("says", "table"),
+    [
+        (BASE_CHAINS, "raw"),
+        ("# Table `mangle' is incompatible, use 'nft' tool.\n", "mangle"),
+    ],
+)
+@pytest.mark.parametrize("at_end", [False, True])
+def test_no_threshold_passes_on_what_iptables_nft_save_leaves_out(
+    command: Command, says: str, table: str, *, at_end: bool
+) -> None:
+    text = (NFT_DUMP / "iptables-nft-save.txt").read_text()
+    if table == "mangle":  # of which nothing is shown then
+        start, end = text.index("*mangle"), text.index("# Completed", text.index("*mangle"))
+        text = text[:start] + text[end:]
+    dump = command.file("dump.txt", text + says if at_end else says + text)
+    asked = (dump, "--objects", str(NFT_DUMP / "objects.json"), "--node", "master")
+    dead = ("--dead", "10.244.0.7", "--max-loss", "60%")
+    done = command("loss", *asked, *dead)
+    assert done.status == 1
+    assert f"Not in the dump: what `iptables-save` leaves out of table {table}." in done.out
+    assert f"pass the output of `nft list table ip {table}` with --with" in done.err
+    beside = f"table ip {table} {{\n\tchain c {{\n\t\taccept\n\t}}\n}}\n"
+    added = ("--with", command.file("table.nft", beside))
+    assert command("loss", *asked, *added, *dead).status == 0
+    assert command("diff", dump, dump, *asked[1:]).status == 1
+    # Nor on the same dump with other names.
+    assert says in command("anonymise", dump).out
+    # Of a table that is shown in part, the other base chains count.
+    drops = beside.replace("accept", "type filter hook prerouting priority -350; policy drop;")
+    both = text + "*raw\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n# Completed on x 2026\n" + BASE_CHAINS
+    if table == "raw":
+        words = (command.file("both.txt", both), "--with", command.file("drops.nft", drops))
+        done = command("loss", *words, *asked[1:], "--dead", "10.244.0.7")
+        assert "100.0% of new flows from pod" in done.out
+        assert "are dropped now (table ip raw" in done.out

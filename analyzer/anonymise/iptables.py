@@ -26,6 +26,7 @@ from analyzer.model.iptables.targets import Dnat, Goto, Jump
 from analyzer.model.value import replace, value
 from analyzer.parsers.ages import dump_taken
 from analyzer.parsers.careful import joined, rules_of, unmarked
+from analyzer.parsers.iptables_save import not_shown_in
 from analyzer.parsers.open_table import LEADS
 from analyzer.parsers.rows import RowReader
 from analyzer.parsers.xt.rule import render_rule
@@ -228,7 +229,7 @@ def _other(naming: Naming, kind: str, text: str) -> str:
         case "header":
             return _header(text)
         case "comment":
-            return _WARNING if _LEGACY in text else "#"
+            return _WARNING if _LEGACY in text else next(iter(not_shown_in(text).values()), "#")
         case "listed":
             return _listed(naming, text)
         case _:

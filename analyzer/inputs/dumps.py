@@ -10,7 +10,7 @@ detail than iptables-nft-save: if both are given, the latter are used.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from analyzer.errors import UsageError
 from analyzer.kubeproxy import names
@@ -21,6 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
+    from analyzer.model.nft.ruleset import Table
     from analyzer.semantics.base_chains import Rules
 
 #: kube-proxy's table in nftables mode.
@@ -50,21 +51,35 @@ def told_apart(dumps: Sequence[Rules], others: Sequence[Rules]) -> Iterator[tupl
 
 
 def once(dumps: Sequence[Rules]) -> list[Rules]:
-    """Return the dumps without nft tables that belong to iptables-nft and are in its own dump."""
-    told = {
-        (each.family, name)
-        for each in dumps
-        if isinstance(each, Ruleset) and each.backend == "nft"
-        for name in each.tables
+    """Return the dumps without nft tables that belong to iptables-nft and are in its own dump.
+
+    Of tables that this does not show in full, only the chains that it shows are left out.
+    """
+    of_nft = [each for each in dumps if isinstance(each, Ruleset) and each.backend == "nft"]
+    told = {(each.family, name) for each in of_nft for name in each.tables}
+    partly = {
+        (each.family, name): each.tables[name].chains
+        for each in of_nft
+        for name in each.not_shown
+        if name in each.tables
     }
     found: list[Rules] = []
     for each in dumps:
         if isinstance(each, Ruleset) or told.isdisjoint(each.tables):
             found.append(each)
         else:
-            kept = {key: table for key, table in each.tables.items() if key not in told}
+            kept = {
+                key: _without_chains(table, partly.get(key, ()))
+                for key, table in each.tables.items()
+                if key not in told or key in partly
+            }
             found.append(replace(each, tables=kept))
     return found
+
+
+def _without_chains(table: Table, names: Collection[str]) -> Table:
+    chains = {name: chain for name, chain in table.chains.items() if name not in names}
+    return replace(table, chains=chains) if names else table
 
 
 def _first(dumps: Sequence[Rules]) -> Rules:

@@ -93,6 +93,15 @@ class Notes:
                 last = f"what may follow table {[*each.tables][-1]}"
                 says = f"the dump ends before its last line: {last} is not known; {whole}"
                 yield Untold(last), partial_warning("early-end", says, each.file)
+            for name in each.not_shown:
+                of_nft = any(
+                    not isinstance(o, Ruleset) and (family, name) in o.tables for o in others
+                )
+                if not of_nft and (name in each.tables or name != "filter"):
+                    what = f"what `{program}` leaves out of table {name}"
+                    says = f"table {name} has rules that {program} does not print: pass the output "
+                    says += f"of `nft list table {family} {name}` with --with"
+                    yield Untold(what), partial_warning("not-shown", says, each.file)
         yield from of_frames(others)
 
     def _has_filter(self, other: Rules) -> bool:

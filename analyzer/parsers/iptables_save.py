@@ -58,6 +58,13 @@ _MARKS: Final = ("*", "-A ", "-P ", " [")
 
 #: Warning of iptables-nft-save on stderr, which may be mixed into a dump before or after the rules.
 #: Source: iptables/nft-shared.c, ``nft_check_xt_legacy``.
+#: Source: iptables/xtables-save.c, ``__do_output``; version 1.8.9 printed both.
+_NOT_SHOWN: Final = "# Table `"
+_OF_NOT_SHOWN: Final = (
+    r"^# Table `(raw|mangle|nat|filter|security)' "
+    r"(?:is incompatible, use 'nft' tool\.|"
+    r"contains incompatible base-chains, use 'nft' tool to list them\.)$"
+)
 _LEGACY_BESIDE: Final = "tables-legacy tables present"
 _EDGE: Final = 4096
 
@@ -94,10 +101,19 @@ def parse(
 
         found = CarefulReader(file, table, advance).read(text)
     warned = any(_LEGACY_BESIDE in part for part in (text[:_EDGE], text[-_EDGE:]))
-    ends_early = _ends_early(text)
-    if warned or ends_early:
-        return replace(found, legacy_beside=warned, ends_early=ends_early)
+    ends_early, not_shown = _ends_early(text), not_shown_in(text)
+    if warned or ends_early or not_shown:
+        return replace(
+            found, legacy_beside=warned, ends_early=ends_early, not_shown=tuple(not_shown)
+        )
     return found
+
+
+def not_shown_in(text: str) -> dict[str, str]:
+    """Return the tables of which iptables-nft-save leaves rules out, with what it says of each."""
+    if _NOT_SHOWN not in text:
+        return {}
+    return {found[1]: found[0] for found in re.finditer(_OF_NOT_SHOWN, text, re.MULTILINE)}
 
 
 def _ends_early(text: str) -> bool:

@@ -121,6 +121,7 @@ def applied(ruleset: Ruleset, commands: str) -> Ruleset:
         ipsets=ruleset.ipsets,
         diagnostics=ruleset.diagnostics,
         legacy_beside=ruleset.legacy_beside,
+        not_shown=ruleset.not_shown,
     )
 
 

@@ -220,12 +220,13 @@ def _verdict(answer: DiffAnswer) -> Iterator[Line]:
     versions = " and ".join(f"IPv{version}" for version in answer.versions)
     yield Line((f"{count(found.both, 'ServicePort')} of {versions} in both.",))
     if found.alike:
-        how = "in the same way in both dumps"
+        how, options = "in the same way in both dumps", "--node-ip or --node-of"
         if found.is_open:
             how = "and perhaps not the same, since rules of other programs differ"
+            options = "--node-ip, --node-of or --ipsets"
         says = (
             f"{count(found.alike, 'ServicePort')} partly unknown, {how}; --objects with --node "
-            "(and --node-b), --node-ip, --node-of or --ipsets may help."
+            f"(and --node-b), {options} may help."
         )
         yield Line((Span(says, Style.WARNING if found.is_open else Style.FAINT),))
     if found.cut:

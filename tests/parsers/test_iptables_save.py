@@ -387,3 +387,14 @@ def test_lines_in_any_order_are_read_or_refused(lines: list[str]) -> None:
         for table in ruleset.tables.values():
             for chain in table.chains.values():
                 list(chain.rules)
+
+
+def test_what_iptables_nft_save_leaves_out_is_known() -> None:
+    said = (
+        "# Table `mangle' is incompatible, use 'nft' tool.\n"
+        "# Table `raw' contains incompatible base-chains, use 'nft' tool to list them.\n"
+        "# Table `raw' is mine\n"
+    )
+    for given in (said + (text := "*filter\n:INPUT ACCEPT [0:0]\nCOMMIT\n"), text + said):
+        assert parse(given, "dump").not_shown == ("mangle", "raw")
+    assert parse(text, "dump").not_shown == ()

@@ -46,9 +46,10 @@ def _rows(table: XtTable) -> Iterator[str]:
             continue
         rules = chain.rules
         lines = rules.lines if isinstance(rules, RuleRows) else [each.raw for each in rules]
-        yield from (
-            f"{at} {row}" for at, row in enumerate(uncommented("".join(f"{x}\n" for x in lines)))
-        )
+        rows = uncommented("".join(f"{line}\n" for line in lines))
+        # Which flows come to kube-proxy's own chains is in their routes.
+        others = (row for row in rows if f" -j {_OWN_CHAINS}" not in row)
+        yield from (f"{at} {row}" for at, row in enumerate(others))
 
 
 def _of_nft(table: Table) -> Iterator[str]:

@@ -127,6 +127,7 @@ class Ruleset:
             say.
         legacy_beside: whether iptables-nft-save said that the node has tables of the other backend.
         ends_early: whether its last lines are missing, so that tables may follow.
+        not_shown: names of tables of which iptables-nft-save said that it leaves rules out.
         counted: the number of rules in the dump, if it was counted while reading.
         taken: when, according to its header, by the node's clock; empty if it has none.
         ipsets: the node's sets, which its rules look packets up in, as far as they were given.
@@ -140,6 +141,7 @@ class Ruleset:
     diagnostics: tuple[Diagnostic, ...] = ()
     legacy_beside: bool = False
     ends_early: bool = False
+    not_shown: tuple[str, ...] = ()
     counted: int | None = None
     taken: str = ""
     ipsets: Ipsets | None = None
