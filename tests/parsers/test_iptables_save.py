@@ -395,6 +395,6 @@ def test_what_iptables_nft_save_leaves_out_is_known() -> None:
         "# Table `raw' contains incompatible base-chains, use 'nft' tool to list them.\n"
         "# Table `raw' is mine\n"
     )
-    for given in (said + (text := "*filter\n:INPUT ACCEPT [0:0]\nCOMMIT\n"), text + said):
-        assert parse(given, "dump").not_shown == ("mangle", "raw")
+    for dump in (said + (text := "*filter\n:INPUT ACCEPT [0:0]\nCOMMIT\n"), text + said):
+        assert parse(dump, "dump").not_shown == ("mangle", "raw")
     assert parse(text, "dump").not_shown == ()
