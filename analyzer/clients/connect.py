@@ -22,14 +22,17 @@ from analyzer.clients.responses import RESPONSES, FlowResponse, Lot
 from analyzer.clients.target import ClientTarget, Pins, new_flow
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
+from analyzer.semantics.depth import deep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, TypeAlias
+    from typing import Any, Final, TypeAlias
 
     #: What follows a try that failed so.
     _Behind: TypeAlias = Callable[[OperationResult], Plan]
 
+#: Most endpoints of which every number that may fail is tried.
+_FEW: Final = 16
 #: How many endpoints have each fate.
 ResponseCounts = Mapping[FlowResponse, int]
 
@@ -41,6 +44,7 @@ def connect(connector: Connector, target: ClientTarget, pins: Pins, finish: Fini
     return _Connect(connector, target, finish).begin(pins)
 
 
+@deep
 def connect_to_pods(
     connector: Connector, sure: ResponseCounts, perhaps: ResponseCounts, pins: Pins, finish: Finish
 ) -> Plan:
@@ -56,7 +60,11 @@ def connect_to_pods(
 
 
 def _every(sure: ResponseCounts, perhaps: ResponseCounts) -> Iterator[dict[FlowResponse, int]]:
-    """Yield all that the numbers of endpoints may be."""
+    """Yield all that the numbers of endpoints may be; of many, the least and the greatest.
+
+    The more endpoints fail, the more tries come before one that lives: whatever lies between has
+    chances and times between those of these two.
+    """
     found = [dict(sure)]
     for fate, number in perhaps.items():
         found = [
@@ -66,7 +74,7 @@ def _every(sure: ResponseCounts, perhaps: ResponseCounts) -> Iterator[dict[FlowR
                 FlowResponse.ANSWERED: each.get(FlowResponse.ANSWERED, 0) + number - dead,
             }
             for each in found
-            for dead in range(number + 1)
+            for dead in (range(number + 1) if number <= _FEW else (0, number))
         ]
     yield from found
 

@@ -30,6 +30,7 @@ from analyzer.clients.plan import (
 )
 from analyzer.clients.responses import RESPONSES, Lot
 from analyzer.model.value import value
+from analyzer.semantics.depth import deep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -139,6 +140,7 @@ class Walk:
         unit = self._unit
         return [(r, Time(Fraction(a, unit), Fraction(b, unit))) for r, a, b in ends]
 
+    @deep
     def chance(self, result: OperationResult, time: Time) -> FractionRange:
         """Return the chance of this end at this time."""
         last = len(self._nodes) - 1
@@ -160,6 +162,7 @@ class Walk:
                 )
         return self._known[key]
 
+    @deep
     def over_by(self, seconds: Fraction) -> FractionRange:
         """Return the share of ends that are certainly over by then, and of those that may be."""
         last, left = len(self._nodes) - 1, seconds * self._unit // 1
