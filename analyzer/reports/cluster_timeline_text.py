@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from analyzer.cluster.course import Length, Stood
+from analyzer.model.addresses import VERSIONS
 from analyzer.parsers.clock_times import time_at
 from analyzer.reports.cluster_timeline_answer import (
     ChangedService,
@@ -15,7 +16,7 @@ from analyzer.reports.cluster_timeline_answer import (
 )
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.numbers import bounds_percent
-from analyzer.reports.phrases import count, listed
+from analyzer.reports.phrases import count, listed, proto
 from analyzer.reports.times import length, seconds
 
 TYPE_CHECKING = False
@@ -145,7 +146,7 @@ def _table(
 def _lost_row(each: LostAt) -> tuple[Cell, ...]:
     return (
         Span(each.service, Style.STRONG),
-        each.protocol,
+        proto(each.protocol, VERSIONS.get(each.family)),
         each.node,
         Span(bounds_percent(each.lost.most), Style.BAD),
         _length(each.lost.lossy),

@@ -24,7 +24,7 @@ from analyzer.reports.diff_beside import beside_blocks, lost
 from analyzer.reports.diff_words import affinity, ends, flows, source_address
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.numbers import bounds_percent, percent
-from analyzer.reports.phrases import assumed, count, mode_words
+from analyzer.reports.phrases import assumed, count, mode_words, proto
 
 _COLUMNS: Final = (
     Column("SERVICE PORT", shortens=True),
@@ -84,7 +84,10 @@ def _head(letter: str, dump: Dump, answer: DiffAnswer) -> Line:
 
 def _rows(change: ServiceChange, answer: DiffAnswer) -> Iterator[tuple[Cell, ...]]:
     """Yield the rows of a ServicePort, its name in the first."""
-    head: tuple[Cell, Cell] = (Span(change.name.text, Style.STRONG), change.protocol)
+    head: tuple[Cell, Cell] = (
+        Span(change.name.text, Style.STRONG),
+        proto(change.protocol, change.version),
+    )
     for flows_told, changes in changes_of(change, answer):
         first = flows_told
         for what, node, a, b in changes:

@@ -13,7 +13,7 @@ from analyzer.reports.loss_summary import doubts, harm, threshold
 from analyzer.reports.loss_words import STYLES, WORDS, by_harm, dead_words, worst_routes
 from analyzer.reports.not_judged import lines as not_judged
 from analyzer.reports.numbers import bounds_percent
-from analyzer.reports.phrases import count, listed
+from analyzer.reports.phrases import count, listed, proto
 from analyzer.reports.predicted_text import at_nodes, dropped, grounds, head
 
 TYPE_CHECKING = False
@@ -99,7 +99,7 @@ def _row(each: LossAtEveryNode, alive: int) -> tuple[Cell, ...]:
     endpoints = len(loss.service.endpoints)
     return (
         Span(loss.service.name.text, Style.STRONG),
-        loss.service.protocol,
+        proto(loss.service.protocol, loss.service.version),
         f"{len(loss.dead):,} of {endpoints:,}" if endpoints else "",
         Span(bounds_percent(loss.worst), STYLES[loss.state]),
         Span(WORDS[loss.state], STYLES[loss.state]),

@@ -11,6 +11,7 @@ from analyzer.reports.answers import LossAnswer
 from analyzer.reports.document import Cell, Column, Span, Style, TextTable
 from analyzer.reports.loss_words import STYLES, WORDS, worst_routes
 from analyzer.reports.numbers import bounds_fraction, bounds_percent
+from analyzer.reports.phrases import proto
 from analyzer.reports.pod_column import with_pods
 from analyzer.reports.route_networks import networks
 
@@ -72,7 +73,7 @@ def _line(loss: ServiceLoss) -> tuple[Cell, ...]:
     style, endpoints = STYLES[loss.state], len(loss.service.endpoints)
     return (
         Span(loss.service.name.text, Style.STRONG),
-        loss.service.protocol,
+        proto(loss.service.protocol, loss.service.version),
         f"{len(loss.dead):,} of {endpoints:,}" if endpoints else "",
         Span(bounds_percent(loss.worst), style),
         _state(loss),
@@ -93,7 +94,7 @@ def _rows(loss: ServiceLoss, answer: LossAnswer) -> Iterator[tuple[Cell, ...]]:
     endpoints = len(service.endpoints)
     yield (
         Span(service.name.text, Style.STRONG),
-        service.protocol,
+        proto(service.protocol, service.version),
         f"{len(loss.dead):,} of {endpoints:,} dead" if endpoints else "endpoints unknown",
         "",
         Span(bounds_fraction(shown), style),

@@ -18,6 +18,7 @@ from analyzer.model.value import value
 from analyzer.reports.answers import LossAnswer
 from analyzer.reports.document import Line, Span, Style
 from analyzer.reports.loss_words import by_harm
+from analyzer.reports.phrases import named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def _take_out(answer: LossAnswer, hurt: Sequence[ServiceLoss]) -> Iterator[_Step
     own = [each for each in silenced if each.is_host_port]
     others = [each for each in silenced if not each.is_host_port]
     for lost, where in ((others, "another node"), (own, "the same node")):
-        names = list(dict.fromkeys(each.name.text for each in lost))
+        names = list(dict.fromkeys(map(named, lost)))
         if not names:
             continue
         more = f" and {len(names) - _MOST:,} more" if len(names) > _MOST else ""
@@ -168,7 +169,7 @@ def _pinned(hurt: Sequence[ServiceLoss]) -> Iterator[_Step]:
 def _taken(hurt: Sequence[ServiceLoss]) -> Iterator[_Step]:
     """Say which ServicePorts lose flows that nothing of the above brings back."""
     losing = [
-        each.service.name.text
+        named(each.service)
         for each in hurt
         if any(share.lower for route in each.routes for _, share in route.otherwise)
     ]

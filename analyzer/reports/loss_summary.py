@@ -22,7 +22,7 @@ from analyzer.reports.loss_words import (
 )
 from analyzer.reports.lost_now import sentences
 from analyzer.reports.numbers import bounds_percent, limit_percent
-from analyzer.reports.phrases import WITHOUT_ZONES, at_node, count, unplaced
+from analyzer.reports.phrases import WITHOUT_ZONES, at_node, count, named, unplaced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _worst(hit: Sequence[ServiceLoss], at: Mapping[int, str] | None) -> Line:
         if (each.state, each.worst, each.nowhere) == (first.state, first.worst, first.nowhere)
         and places.get(id(each), "") == place
     ]
-    who = first.service.name.text + (f" and {len(alike) - 1:,} more" if alike[1:] else "")
+    who = named(first.service) + (f" and {len(alike) - 1:,} more" if alike[1:] else "")
     where = worst_routes(first)
     on = "on every route" if where == "every route" else f"from {where}"
     on += f", at {place}" if place else ""

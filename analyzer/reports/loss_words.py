@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from analyzer.failure.loss import HARM, LossState, ServiceLoss
 from analyzer.failure.models import Dead
 from analyzer.failure.route_loss import RouteLoss
-from analyzer.kubeproxy.view import Frontend, Source
-from analyzer.model.addresses import Network, network_from_text
+from analyzer.kubeproxy.view import Frontend, ServicePort, Source
+from analyzer.model.addresses import IPV6, Network, network_from_text
 from analyzer.reports.document import Style
 from analyzer.reports.phrases import count
 
@@ -68,18 +68,26 @@ def named_words(name: str) -> str:
 
 def services_named(losses: Sequence[ServiceLoss]) -> tuple[str, str]:
     """Return ``ns/a, ns/dns (3 ports)`` and `` and 5 more``, a Service's ports as one."""
-    ports: dict[str, list[str]] = {}
+    ports: dict[str, list[ServicePort]] = {}
     for loss in losses:
         name = loss.service.name
         whole = name.text if name.service is None else f"{name.namespace}/{name.service}"
-        ports.setdefault(whole, []).append(name.text)
+        ports.setdefault(whole, []).append(loss.service)
     shown = list(ports.items())[:_MOST_NAMED]
-    told = [
-        f"{whole} ({len(names)} ports)" if len(set(names)) > 1 else names[0]
-        for whole, names in shown
-    ]
-    more = len(losses) - sum(len(names) for _, names in shown)
+    told = [_named_once(whole, services) for whole, services in shown]
+    more = len(losses) - sum(len(services) for _, services in shown)
     return ", ".join(told), f" and {more:,} more" if more > 0 else ""
+
+
+def _named_once(whole: str, services: Sequence[ServicePort]) -> str:
+    """Return ``ns/app``, ``ns/app (IPv6)``, ``ns/dns (3 ports, IPv4 and IPv6)``."""
+    names = {each.name.text for each in services}
+    versions = sorted({each.version for each in services if each.version is not None})
+    marks = [f"{len(names)} ports"] if len(names) > 1 else []
+    if IPV6 in versions:
+        marks.append(" and ".join(f"IPv{version}" for version in versions))
+    only = whole if len(names) > 1 else services[0].name.text
+    return f"{only} ({', '.join(marks)})" if marks else only
 
 
 def routes_judged(losses: Iterable[ServiceLoss]) -> str:

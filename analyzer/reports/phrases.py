@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from analyzer.kubeproxy.assumed import ASSUMED
 from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import Frontend, FrontendState, ServicePort, Source, View
+from analyzer.model.addresses import IPV6
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.endings import PASSES
 from analyzer.reports.document import Line, Piece, Span, Style
@@ -36,6 +37,19 @@ WITHOUT_ZONES: Final = (
 def count(number: int, noun: str, plural: str | None = None) -> str:
     """Return ``1 rule``, ``1,001 rules``; `plural` if it is irregular."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def named(service: ServicePort) -> str:
+    """Return the name of a ServicePort in a sentence: ``ns/app``, ``ns/app (IPv6)``."""
+    return f"{service.name.text} (IPv6)" if service.version == IPV6 else service.name.text
+
+
+def proto(protocol: str, version: int | None) -> str:
+    """Return a cell of PROTO: ``tcp``, and ``tcp6`` as netstat(8) has it.
+
+    A ServicePort of both IP versions is two, of one name and one protocol.
+    """
+    return f"{protocol}6" if version == IPV6 else protocol
 
 
 #: Most names of a list that are shown.

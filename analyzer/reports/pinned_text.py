@@ -8,7 +8,7 @@ from analyzer.failure.pinned import Pinned, Why
 from analyzer.model.cluster import Cluster
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style
 from analyzer.reports.flow_answers import PinnedAnswer
-from analyzer.reports.phrases import count
+from analyzer.reports.phrases import count, proto
 from analyzer.reports.pod_column import with_pods
 
 _COLUMNS = (
@@ -69,7 +69,7 @@ def _blocks(answer: PinnedAnswer) -> Iterator[Block]:
 
 def _row(each: Pinned, cluster: Cluster) -> Iterator[Cell]:
     yield each.service.name.text
-    yield each.service.protocol
+    yield proto(each.service.protocol, each.service.version)
     yield str(each.destination)
     yield Span(str(each.endpoint), Style.BAD)
     yield cluster.placement(each.endpoint.address).node or "?"

@@ -11,7 +11,7 @@ from analyzer.failure.route_loss import greatness
 from analyzer.model.text import printable
 from analyzer.repair.witness import Repaired, RepairedOutcome
 from analyzer.reports.numbers import bounds_percent
-from analyzer.reports.phrases import count
+from analyzer.reports.phrases import count, named
 from analyzer.reports.repair_answer import RepairAnswer
 
 TYPE_CHECKING = False
@@ -59,7 +59,7 @@ def _head(answer: RepairAnswer) -> Iterator[str]:
             else f" on {_routes(each, RepairedOutcome.REFUSED)}"
         )
         yield from _said(
-            f"No endpoint left, rejected at once: {each.before.service.name.text}{which}."
+            f"No endpoint left, rejected at once: {named(each.before.service)}{which}."
         )
     if len(by_fate[RepairedOutcome.REFUSED]) > _MOST:
         more = len(by_fate[RepairedOutcome.REFUSED]) - _MOST
@@ -73,7 +73,7 @@ def _head(answer: RepairAnswer) -> Iterator[str]:
         )
     for each in by_fate[RepairedOutcome.LEFT]:
         yield from _said(
-            f"NOT COVERED: {each.before.service.name.text} may still lose flows on "
+            f"NOT COVERED: {named(each.before.service)} may still lose flows on "
             f"{_routes(each, RepairedOutcome.LEFT)}."
         )
     yield from (line for each in answer.problems for line in _said(f"NOT COVERED: {each}."))
@@ -91,7 +91,7 @@ def _still_lost(answer: RepairAnswer) -> Iterator[str]:
     for each in losing[:_MOST]:
         worst = max(each.still_lost, key=lambda route: greatness(route.loss))
         yield from _said(
-            f"STILL LOST: {each.before.service.name.text} loses {bounds_percent(worst.loss)} of "
+            f"STILL LOST: {named(each.before.service)} loses {bounds_percent(worst.loss)} of "
             f"new flows on {_by_frontend(each.still_lost)}, to other rules, which the repair "
             "leaves alone; kubeodds loss names them."
         )
@@ -139,7 +139,7 @@ def _is_left(service: Repaired) -> bool:
 
 
 def _names(services: Iterable[Repaired]) -> str:
-    names = [*dict.fromkeys(each.before.service.name.text for each in services)]
+    names = [*dict.fromkeys(named(each.before.service) for each in services)]
     more = f" and {len(names) - _MOST:,} more" if len(names) > _MOST else ""
     return ", ".join(names[:_MOST]) + more
 

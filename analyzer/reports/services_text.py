@@ -16,7 +16,7 @@ from analyzer.reports.document import Block, Cell, Column, Document, Line, Span,
 from analyzer.reports.freshness import freshness_line
 from analyzer.reports.lost_now import sentences
 from analyzer.reports.numbers import bounds_fraction, bounds_percent
-from analyzer.reports.phrases import assumed, at_node, count, mode_words, state_of_frontend
+from analyzer.reports.phrases import assumed, at_node, count, mode_words, proto, state_of_frontend
 from analyzer.reports.pod_column import with_pods
 
 TYPE_CHECKING = False
@@ -103,7 +103,10 @@ class _Rows:
         parts: list[FrontendGroup],
         states: Mapping[Frontend, FrontendState],
     ) -> Iterator[_Row]:
-        head: _Row = (Span(service.name.text, Style.STRONG), service.protocol)
+        head: _Row = (
+            Span(service.name.text, Style.STRONG),
+            proto(service.protocol, service.version),
+        )
         pinned: tuple[Span, ...] = ()
         if service.affinity is not None:
             pinned = (Span(f" affinity {duration(service.affinity)}", Style.WARNING),)

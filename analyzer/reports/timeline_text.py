@@ -14,7 +14,7 @@ from analyzer.reports.answers import TimelineAnswer
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.lost_now import sentences
 from analyzer.reports.not_judged import lines
-from analyzer.reports.phrases import SOURCES, assumed, at_node, count
+from analyzer.reports.phrases import SOURCES, assumed, at_node, count, named, proto
 from analyzer.reports.timeline_plot import LOST, PERHAPS, plot
 from analyzer.reports.times import amount, length, seconds, share, span
 
@@ -77,7 +77,7 @@ def _summary(answer: TimelineAnswer, lost: Sequence[Played]) -> Iterator[Line]:
         yield Line((f"No ServicePort loses a new flow{more}.",))
         return
     worst = lost[0]
-    name, (lower, upper) = worst.service.name.text, worst.curve.lost
+    name, (lower, upper) = named(worst.service), worst.curve.lost
     within = f"{length(lower, upper)} worth of its new flows within {seconds(answer.until)}"
     yield Line((f"{name} loses {share(*worst.first)} at once, and {within}.",))
 
@@ -136,7 +136,7 @@ def _loss(answer: TimelineAnswer, played: Played) -> tuple[Cell, ...]:
     last, (lower, upper) = curve.steps[-1], curve.lost
     cells: list[Cell] = [
         Span(played.service.name.text, Style.STRONG),
-        played.service.protocol,
+        proto(played.service.protocol, played.service.version),
         Span(share(*played.first), _style(*played.first)),
         Span(share(last.lower, last.upper), _style(last.lower, last.upper)),
         _over(curve.over),
@@ -174,7 +174,7 @@ def _causes(shown: Sequence[Played]) -> TextTable:
     )
     rows = [
         (
-            each.service.name.text,
+            named(each.service),
             f"{len(ends):,}",
             fate.cause.value,
             span(fate.removed),
@@ -245,7 +245,7 @@ def _rates(rates: Rates) -> Iterator[Line]:
 
 def _plot(played: Played) -> Iterator[Line]:
     way = "" if played.route is None else f", from {SOURCES[played.route.source]}"
-    yield Line((f"{played.service.name.text}{way}: {LOST} lost, {PERHAPS} perhaps",))
+    yield Line((f"{named(played.service)}{way}: {LOST} lost, {PERHAPS} perhaps",))
     for line in plot(played.curve):
         yield Line((line,), whole=True)
     yield Line()

@@ -8,7 +8,7 @@ from analyzer.failure.whatif import FailureKind
 from analyzer.reports.answers import WhatIfAnswer
 from analyzer.reports.document import Line, Span, Style
 from analyzer.reports.numbers import percent
-from analyzer.reports.phrases import count, listed
+from analyzer.reports.phrases import count, listed, named
 from analyzer.reports.whatif_ways import way
 
 TYPE_CHECKING = False
@@ -29,12 +29,12 @@ def breaches(answer: WhatIfAnswer) -> Iterator[Line]:
             continue
         what = _failing(each.kind, each.names)
         lost = most_lost(each.row, each.none)
-        cost = f"{each.service.name.text} {lost} of the flows {way(each.row)}"
+        cost = f"{named(each.service)} {lost} of the flows {way(each.row)}"
         says = f"--max-loss: losing {what} may cost more, for example {cost}."
         yield Line((Span(says, Style.BAD),))
     for option, least, unit in limits_of_survival(answer):
         few = [
-            each.service.name.text
+            named(each.service)
             for each in answer.breaches
             if each.kind is None and each.of_zones is (unit == "zone")
         ]
@@ -43,7 +43,7 @@ def breaches(answer: WhatIfAnswer) -> Iterator[Line]:
             says = f"{option} {least}: {who}: {listed(few)}."
             yield Line((Span(says, Style.BAD),))
         if answer.lost_now:
-            names = listed([answer.found.services[at].name.text for at in answer.lost_now])
+            names = listed([named(answer.found.services[at]) for at in answer.lost_now])
             says = f"{option} is already broken: with nothing dead, all new flows on a route "
             says += f"may be lost: {names}."
             yield Line((Span(says, Style.BAD),))

@@ -17,7 +17,7 @@ from analyzer.reports.answers import WhatIfAnswer
 from analyzer.reports.control_plane_text import made_of, survival
 from analyzer.reports.junit import JunitCase, suite
 from analyzer.reports.numbers import bounds_percent
-from analyzer.reports.phrases import count
+from analyzer.reports.phrases import count, named, proto
 from analyzer.reports.whatif_breaches import most_lost, some
 from analyzer.reports.whatif_vantages import dead_nodes, names_at
 
@@ -97,7 +97,7 @@ def _control_plane(answer: WhatIfAnswer) -> JunitCase:
 
 def _beyond(answer: WhatIfAnswer, found: Exceeding) -> str:
     none = most_lost(found.row, found.row.reaches_none(found.groups))
-    return f"{answer.found.service(found.row).name.text} may lose {none}"
+    return f"{named(answer.found.service(found.row))} may lose {none}"
 
 
 def _other_sets(answer: WhatIfAnswer, shown: list[Failure]) -> Iterator[JunitCase]:
@@ -109,7 +109,7 @@ def _other_sets(answer: WhatIfAnswer, shown: list[Failure]) -> Iterator[JunitCas
             and each.none is not None
             and frozenset(each.names) not in listed
         ):
-            says = f"{each.service.name.text} may lose {most_lost(each.row, each.none)}"
+            says = f"{named(each.service)} may lose {most_lost(each.row, each.none)}"
             yield JunitCase(" + ".join(each.names), "failure", says)
 
 
@@ -123,7 +123,11 @@ def _services(answer: WhatIfAnswer) -> Iterator[JunitCase]:
             says.append("all new flows on a route may be lost with nothing dead")
         if says:
             outcome = "failure" if id(service) in broken else ""
-            yield JunitCase(f"{service.name.text} {service.protocol}", outcome, "; ".join(says))
+            yield JunitCase(
+                f"{service.name.text} {proto(service.protocol, service.version)}",
+                outcome,
+                "; ".join(says),
+            )
 
 
 def _survives(found: WhatIf, at: int) -> Iterator[str]:

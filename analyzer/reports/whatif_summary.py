@@ -14,7 +14,7 @@ from analyzer.reports.answers import WhatIfAnswer
 from analyzer.reports.document import Line, Span, Style
 from analyzer.reports.not_judged import lines
 from analyzer.reports.numbers import bounds_percent, percent
-from analyzer.reports.phrases import WITHOUT_ZONES, at_node, count, listed, unplaced
+from analyzer.reports.phrases import WITHOUT_ZONES, at_node, count, listed, named, unplaced
 from analyzer.reports.whatif_breaches import MOST_NAMES
 
 TYPE_CHECKING = False
@@ -56,7 +56,7 @@ def _nearest(answer: WhatIfAnswer) -> str:
     total = [each for each in certain if each[1].is_total]
     told = total or certain or alike
     at, survival = told[0]
-    who = found.services[at].name.text + (f" and {len(told) - 1:,} more" if told[1:] else "")
+    who = named(found.services[at]) + (f" and {len(told) - 1:,} more" if told[1:] else "")
     is_ = ("are" if told[1:] else "is") if certain else "may be"
     from_ = "total loss" if total or not certain else "losing all flows on a route"
     nodes = ""
@@ -142,7 +142,7 @@ def without_flows(answer: WhatIfAnswer) -> Iterator[Line]:
     """Yield the ServicePorts without a flow that reaches an endpoint, and why."""
     names: dict[Ternary, list[str]] = {each: [] for each in Ternary}
     for at, service in answer.found.uncounted():
-        names[answer.lost_now.get(at, Ternary.FALSE)].append(service.name.text)
+        names[answer.lost_now.get(at, Ternary.FALSE)].append(named(service))
     for lost, says in _LOST.items():
         if names[lost]:
             yield Line((Span(f"{says}: {listed(names[lost])}.", Style.BAD),))

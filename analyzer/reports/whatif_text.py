@@ -19,7 +19,7 @@ from analyzer.reports.document import Block, Cell, Column, Document, Line, Span,
 from analyzer.reports.freshness import freshness_line
 from analyzer.reports.lost_now import sentences
 from analyzer.reports.numbers import bounds_percent
-from analyzer.reports.phrases import assumed, count
+from analyzer.reports.phrases import assumed, count, named, proto
 from analyzer.reports.predicted_text import dropped, grounds, head
 from analyzer.reports.whatif_breaches import breaches, some
 from analyzer.reports.whatif_order import mean, services_in_order, shown_failures
@@ -98,7 +98,7 @@ def render(answer: WhatIfAnswer) -> Document:
 
 def _failure(answer: WhatIfAnswer, failure: Failure) -> tuple[Cell, ...]:
     cost, bounds = failure.cost, failure.worst
-    service = "" if cost.row is None else answer.found.service(cost.row).name.text
+    service = "" if cost.row is None else named(answer.found.service(cost.row))
     style = _style(bounds)
     own = "*" if failure.takes_own else ""
     return (
@@ -167,7 +167,7 @@ def _service(answer: WhatIfAnswer, at: int, survival: Survival) -> tuple[Cell, .
     few = Style.BAD if not survival.survives else Style.PLAIN
     return (
         Span(service.name.text, Style.STRONG),
-        service.protocol,
+        proto(service.protocol, service.version),
         Span(_survives(survival), few),
         _zones(answer, at),
         _lost_with(answer, survival),
