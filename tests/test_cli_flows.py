@@ -62,7 +62,8 @@ def test_the_dead_are_named_with_the_numbers_and_the_line_to_run(command: Comman
     found = document(command, "suspects", *ASKED, status=1)
     named = {(e["address"], e["name"]) for e in found["endpoints"] if e["suspect"]}
     assert named == {("10.244.0.7", "default/app"), ("10.244.0.3", "kube-system/kube-dns:dns")}
-    assert found["proposal"] == f"kubeodds loss {DUMP} --objects {OBJECTS[1]} --dead-node master"
+    asked = f"{DUMP} --objects {OBJECTS[1]} --node worker1"
+    assert found["proposal"] == f"kubeodds loss {asked} --dead-node master"
     assert all(e["p_value"] < 1e-6 for e in found["endpoints"] if e["suspect"])
 
 
@@ -74,6 +75,18 @@ def test_an_entry_counts_once_though_files_overlap(command: Command) -> None:
 def test_without_objects_the_line_names_endpoints(command: Command) -> None:
     found = document(command, "suspects", DUMP, "--conntrack", CONNTRACK, status=1)
     assert found["proposal"] == f"kubeodds loss {DUMP} --dead 10.244.0.3:53,10.244.0.7:8080"
+
+
+def test_what_they_would_cost_is_asked_of_the_same_input(command: Command) -> None:
+    places = "--node-of", "10.244.0.0/24=master,10.244.1.0/24=worker1"
+    asked = DUMP, *places, "--node-ip", "192.168.0.11"
+    found = document(command, "suspects", *asked, "--conntrack", CONNTRACK, status=1)
+    words = found["proposal"].split()[1:]
+    assert words[-2:] == ["--dead-node", "master"]
+    assert words[words.index("--node-ip") + 1] == "192.168.0.11"
+    done = command(*words)
+    assert done.status == 0, done.err
+    assert "Dead: node master (2 endpoint addresses)" in done.out
 
 
 def test_text_calls_nobody_dead(command: Command) -> None:

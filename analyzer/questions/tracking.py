@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from analyzer.arguments.flow import RATE
@@ -18,6 +17,7 @@ from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.model.value import replace
 from analyzer.parsers.conntrack import parse_conntrack
 from analyzer.questions.evaluating import evaluated_services
+from analyzer.questions.next_command import command, dumps_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,12 +36,6 @@ def suggested(options: SimpleNamespace, given: Input) -> str:
         return ""
     _, owned, _ = owned_flows(options, given)
     return proposal(suspects(owned, RATE), given, options)
-
-
-def dump_of(options: SimpleNamespace) -> str:
-    """Return the dump, or the bundle, as given on the command line."""
-    first = options.dumps[0]
-    return first.bundle if isinstance(first, Member) else str(first)
 
 
 def owned_flows(
@@ -121,9 +115,7 @@ def proposal(found: Sequence[Suspect], given: Input, options: SimpleNamespace) -
     named = [each for each in found if each.is_suspect]
     if not named:
         return ""
-    words = ["kubeodds", "loss", dump_of(options)]
-    for name in options.objects:
-        words += [] if isinstance(name, Member) else ["--objects", name]
+    words: list[str] = []
     nodes: dict[str | None, list[Suspect]] = {}
     for each in named:
         node = given.cluster.placement(each.endpoint.address).node
@@ -134,7 +126,7 @@ def proposal(found: Sequence[Suspect], given: Input, options: SimpleNamespace) -
     rest = sorted(str(e) for n, rows in nodes.items() if n not in gone for e in _endpoints(rows))
     if rest:
         words += ["--dead", ",".join(rest)]
-    return shlex.join(words)
+    return command(options, "loss", dumps_of(options), words)
 
 
 def _endpoints(rows: Sequence[Suspect]) -> Iterator[Endpoint]:

@@ -99,7 +99,7 @@ class LossAnswer:
         rulesets: the dumps that were read.
         typed: arguments of the program that run the same on standard input.
         is_of_bundle: whether the dump is from a bundle.
-        repair: the command that prints how to remove the dead; empty if none is known.
+        repairs: the commands that print how to remove the dead; none if it is not known.
         saved: the file that `repair` reads, where standard input has to be saved first; or empty.
         quiet: whether to leave out what to do next.
         place: the node, if dumps of several nodes are judged.
@@ -121,7 +121,7 @@ class LossAnswer:
     rulesets: tuple[Rules, ...] = ()
     typed: str = ""
     is_of_bundle: bool = False
-    repair: str = ""
+    repairs: Sequence[str] = ()
     saved: str = ""
     quiet: bool = False
     place: str = ""

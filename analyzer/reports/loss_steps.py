@@ -35,6 +35,7 @@ class _Step:
 
     Attributes:
         alone: whether the commands go on lines of their own.
+        all: whether all commands are needed, so that none is left to ``--all``.
         open: whether the list of commands is incomplete.
     """
 
@@ -42,6 +43,7 @@ class _Step:
     commands: tuple[str, ...] = ()
     behind: str = ""
     alone: bool = False
+    all: bool = False
     open: bool = False
 
 
@@ -63,6 +65,7 @@ def steps(answer: LossAnswer) -> Iterator[Line]:
 
 def _lines(number: int, step: _Step, *, every: bool) -> Iterator[Line]:
     """Yield the lines of a step: its first command, or all of them."""
+    every = every or step.all
     first, others = step.commands[:1], step.commands[1:]
     number_of = "" if step.open else f"{len(others):,} "
     more = f"{number_of}more with --all" if others and not every else ""
@@ -133,7 +136,8 @@ def _take_out(answer: LossAnswer, hurt: Sequence[ServiceLoss]) -> Iterator[_Step
         if not names:
             continue
         more = f" and {len(names) - _MOST:,} more" if len(names) > _MOST else ""
-        namespace = lost[0].name.namespace
+        namespaces = {each.name.namespace for each in lost}
+        namespace = namespaces.pop() if len(namespaces) == 1 else None
         # kubectl takes -n before its verb, and -A only after it.
         listed = f"kubectl -n {namespace} get pods" if namespace else "kubectl get pods -A"
         says = (
@@ -142,13 +146,15 @@ def _take_out(answer: LossAnswer, hurt: Sequence[ServiceLoss]) -> Iterator[_Step
         )
         yield _Step(says, (f"{listed} -o wide",), alone=True)
     at = f"; this is {answer.place}'s" if answer.place else ""
-    if answer.repair and any(each.state is LossState.DEGRADED for each in hurt):
+    if answer.repairs and any(each.state is LossState.DEGRADED for each in hurt):
         save = f"first save as {answer.saved} what you passed to standard input; "
+        each = "each " if answer.repairs[1:] else ""
         yield _Step(
             "API down: remove dead endpoints from each node's rules, using its own dump:",
-            (answer.repair,),
-            f"{save if answer.saved else ''}prints what to apply, and how to undo it{at}",
+            tuple(answer.repairs),
+            f"{save if answer.saved else ''}{each}prints what to apply, and how to undo it{at}",
             alone=True,
+            all=True,
         )
 
 

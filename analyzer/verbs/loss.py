@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 
 from analyzer.errors import InputError, UsageError
 from analyzer.failure.limits import Threshold, is_broken
-from analyzer.failure.loss import in_order, losses
+from analyzer.failure.loss import LossState, ServiceLoss, in_order, losses
 from analyzer.failure.loss_at_nodes import WorstLoss, worst_of
 from analyzer.failure.route_loss import Count
 from analyzer.inputs.files import Member
 from analyzer.inputs.nodes import read_nodes
+from analyzer.model.addresses import VERSIONS
 from analyzer.model.value import replace
 from analyzer.output import finish, say
 from analyzer.questions.evaluating import (
@@ -21,6 +22,7 @@ from analyzer.questions.evaluating import (
     mismatches,
     warnings_of_dead,
 )
+from analyzer.questions.next_command import command, dumps_of, words_of_dead
 from analyzer.reports.answers import LossAnswer, LossNode, LossNodesAnswer
 from analyzer.reports.loss_words import by_harm
 
@@ -39,24 +41,6 @@ if TYPE_CHECKING:
     #: What `evaluated_services` returns.
     AbsentAndEvaluated = tuple[Absent, tuple[ServicePort, ...]]
 
-#: Options of `loss` that `repair` takes too, and the names under which they are kept.
-_OF_REPAIR: Final = {
-    "--input-format": "input_format",
-    "--with": "others",
-    "--table": "table",
-    "--objects": "objects",
-    "--node": "node",
-    "--node-of": "node_of",
-    "--node-ip": "node_ip",
-    "--ipsets": "ipsets",
-    "--addresses": "addresses",
-    "--routes": "routes",
-    "--dead": "dead",
-    "--dead-node": "dead_node",
-    "--dead-zone": "dead_zone",
-    "--service": "service",
-    "--namespace": "namespace",
-}
 #: Files that commands to run next read in place of standard input.
 _SAVED_DUMP: Final = "dump.txt"
 _SAVED_BUNDLE: Final = "bundle.tgz"
@@ -129,7 +113,7 @@ def _answer(
         only_dead=options.count == Count.DEAD.value,
         rulesets=tuple(part.ruleset for part in given.parts or (given,)),
         quiet=options.quiet,
-        repair=_repair(options),
+        repairs=_repairs(options, given, lost),
         saved=_saved(options),
         freshness=freshness(options, given),
     )
@@ -181,31 +165,25 @@ def _saved(options: SimpleNamespace) -> str:
 
     Repair and undo need the same dump, and so that of before the repair.
     """
-    name = options.dumps[0] if len(options.dumps) == 1 else ""
-    if isinstance(name, Member):
-        return _SAVED_BUNDLE if name.bundle == "-" else ""
-    return _SAVED_DUMP if name == "-" else ""
-
-
-def _repair(options: SimpleNamespace) -> str:
-    """Return the command that takes out what is dead here; nothing of several dumps."""
-    import shlex
-
-    if options.format != "text" or len(options.dumps) != 1:
+    if "-" not in dumps_of(options):
         return ""
-    saved = _saved(options)
-    words = ["kubeodds", "repair", saved or str(options.dumps[0])]
-    if not saved and isinstance(options.dumps[0], Member):
-        words[-1] = options.dumps[0].bundle
-    for option, name in _OF_REPAIR.items():
-        given = getattr(options, name)
-        several = given if isinstance(given, (list, tuple)) else [given] if given else []
-        for each in several:
-            if isinstance(each, tuple):
-                words += [option, "=".join(map(str, each))]
-            elif not isinstance(each, Member):
-                words += [option, str(each)]
-    return shlex.join(words)
+    return _SAVED_BUNDLE if any(isinstance(e, Member) for e in options.dumps) else _SAVED_DUMP
+
+
+def _repairs(options: SimpleNamespace, given: Input, lost: Sequence[ServiceLoss]) -> Sequence[str]:
+    """Return the commands that take out what is dead here, one for each dump to change.
+
+    Of dumps of both IP versions, those in which something is to be gained.
+    """
+    if options.format != "text" or options.from_objects:
+        return ()
+    dumps = [_saved(options) if each == "-" else each for each in dumps_of(options)]
+    hurt = {each.service.version for each in lost if each.state is LossState.DEGRADED}
+    families: Sequence[Sequence[str]] = [[]]
+    if len(given.parts) > 1:
+        families = [["--family", name] for name, of in VERSIONS.items() if of in hurt]
+    dead = words_of_dead(options)
+    return tuple(command(options, "repair", dumps, [*dead, *each]) for each in families)
 
 
 # --- several nodes -----------------------------------------------------------------
