@@ -26,6 +26,7 @@ class RepairAnswer:
         alone: names of the API's own Service, if none of its endpoints is left and it was not
             selected.
         unplaced: endpoints on unknown nodes: they stay in the draws.
+        undo: the command that prints the undo.
     """
 
     file: str
@@ -37,6 +38,7 @@ class RepairAnswer:
     pinned: tuple[str, ...]
     alone: tuple[str, ...]
     unplaced: int
+    undo: str
     diagnostics: tuple[Diagnostic, ...]
     freshness: Freshness = UNKNOWN
 

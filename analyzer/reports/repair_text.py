@@ -103,16 +103,18 @@ def _still_lost(answer: RepairAnswer) -> Iterator[str]:
 def _how(answer: RepairAnswer) -> Iterator[str]:
     programs = dict.fromkeys(each.program for each in answer.patches if each.apply)
     for program in programs:
+        # The undo of the one IP version is not to be overwritten by that of the other.
+        own = "6" if program.startswith("ip6tables") else ""
         yield "#"
         yield from _said("On this node only, since other nodes' rules differ; save the undo first:")
-        yield "#   kubeodds repair ... --print undo > undo.rules"
-        yield f"#   {program} < repair.rules"
+        yield f"#   {printable(answer.undo)} > undo{own}.rules"
+        yield f"#   {program} < repair{own}.rules"
         yield from _said(
             "Applying it twice fails and changes nothing. kube-proxy's syncs leave it alone. When "
             "the API is back, wait until kube-proxy's own rules no longer have the dead endpoints, "
             "then undo it, or these flows never reach new endpoints:"
         )
-        yield f"#   {program} < undo.rules"
+        yield f"#   {program} < undo{own}.rules"
     if answer.pinned and programs:
         yield from _said("Then free the flows that conntrack keeps at dead endpoints:")
         for each in answer.pinned[:_MOST]:

@@ -14,6 +14,7 @@ from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.value import replace
 from analyzer.output import DONE, finish, show
 from analyzer.questions.evaluating import dead_of, freshness, warnings_of_dead
+from analyzer.questions.next_command import command, dumps_of, words_of_dead
 from analyzer.questions.repairing import Made, repair_of
 from analyzer.repair.leftover import undo_of
 from analyzer.repair.patch import NotCopied
@@ -25,15 +26,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import SimpleNamespace
 
+    from analyzer.failure.models import Dead
+    from analyzer.kubeproxy.view import Endpoint
+
 
 def repair(options: SimpleNamespace) -> int:
     """Print the change, and return the exit status."""
     objects = ApiObjects(options)
-    given = _of_family(options, read_input(options, objects))
+    whole = read_input(options, objects)
+    given = _of_family(options, whole)
     if options.prints == "undo" and (undo := _undo(given)):
         show(undo, options)
         return DONE
-    died = dead_of(options, given)
+    # What is dead may be named by its addresses of both versions.
+    died = _dead_of_family(options, dead_of(options, whole))
     made = _narrowed(options, repair_of(options, given, died, objects))
     told = freshness(options, given)
     diagnostics = (
@@ -51,6 +57,7 @@ def repair(options: SimpleNamespace) -> int:
         pinned=made.pinned,
         alone=tuple(dict.fromkeys(each.service.name.text for each in made.alone)),
         unplaced=len(died.uncertain),
+        undo=_command_of_undo(options),
         diagnostics=diagnostics,
         freshness=told,
     )
@@ -69,6 +76,34 @@ def _undo(given: Input) -> str:
         return "".join(undo_of(part.ruleset) for part in given.parts or (given,))
     except NotCopied as why:
         raise InputError(f"{given.ruleset.file}: {why}") from None
+
+
+def _command_of_undo(options: SimpleNamespace) -> str:
+    """Return the command that prints the undo; standard input is not there to be read again."""
+    dumps = dumps_of(options)
+    if "-" in dumps:
+        return "kubeodds repair ... --print undo"
+    family = [] if options.family is None else ["--family", options.family]
+    more = [*words_of_dead(options), *family, "--print", "undo"]
+    return command(options, "repair", dumps, more)
+
+
+def _dead_of_family(options: SimpleNamespace, died: Dead) -> Dead:
+    """Return what is dead with its endpoints of the selected IP version only."""
+    if options.family is None:
+        return died
+    version = VERSIONS[options.family]
+
+    def own(endpoints: frozenset[Endpoint]) -> frozenset[Endpoint]:
+        return frozenset(each for each in endpoints if each.address.version == version)
+
+    return replace(
+        died,
+        endpoints=own(died.endpoints),
+        uncertain=own(died.uncertain),
+        zoneless=own(died.zoneless),
+        assumed=own(died.assumed),
+    )
 
 
 def _narrowed(options: SimpleNamespace, made: Made) -> Made:

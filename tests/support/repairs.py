@@ -77,6 +77,7 @@ def repair_answer(ruleset: Ruleset, view: View, dead: Dead) -> RepairAnswer:
         pinned=("conntrack -D -p tcp --reply-src 10.0.0.1 --reply-port-src 80",),
         alone=("default/kubernetes:https",),
         unplaced=1,
+        undo="kubeodds repair dump.txt --dead 10.0.0.1 --print undo",
         diagnostics=view.diagnostics,
     )
 
