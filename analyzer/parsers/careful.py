@@ -14,7 +14,7 @@ from typing import Final
 from analyzer.errors import InputError
 from analyzer.model.hooks import POLICIES
 from analyzer.model.iptables.rules import Counters, Ruleset, Table
-from analyzer.parsers.header import family_of, header, taken
+from analyzer.parsers.header import family_of, header, taken, version
 from analyzer.parsers.headerless import parted
 from analyzer.parsers.listed_rows import ListedRows
 from analyzer.parsers.open_table import BASE_CHAINS, BUILT_IN, LEADS, OpenTable
@@ -96,6 +96,7 @@ class CarefulReader(Telling):
             file=self._file,
             backend=self._backend,
             taken=taken(text),
+            version=version(text),
             diagnostics=tuple(self._diagnostics),
         )
 

@@ -43,6 +43,15 @@ def taken(text: str) -> str:
     return line.partition(" on ")[2].strip()
 
 
+def version(text: str) -> tuple[int, ...]:
+    """Return the version in the first header of a dump: 1, 8, 9; empty if it has none."""
+    at = text.find(_BEGINS)
+    line = text[at : at + _LONGEST].partition("\n")[0] if at >= 0 else ""
+    words = line.partition(" v")[2].split(None, 1)
+    parts = words[0].split(".") if words else []
+    return tuple(map(int, parts)) if all(part.isdecimal() for part in parts) else ()
+
+
 def header(text: str) -> tuple[str, str] | None:
     """Return family and backend, ``legacy`` or ``nft``, if `text` begins with a header.
 

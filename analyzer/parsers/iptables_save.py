@@ -23,7 +23,7 @@ from itertools import chain
 from analyzer.model.hooks import POLICIES
 from analyzer.model.iptables.rules import Chain, Ruleset, Table
 from analyzer.model.value import replace
-from analyzer.parsers.header import family_of, headers, taken
+from analyzer.parsers.header import family_of, headers, taken, version
 from analyzer.parsers.rows import RowBlock, RowChains, RowReader, Skim, Skimmed, SlicedRows
 
 TYPE_CHECKING = False
@@ -173,6 +173,7 @@ def _clean(text: str, file: str, skim: Skim | None) -> Ruleset | None:
         file=file,
         backend=backend,
         taken=taken(text),
+        version=version(text),
     )
 
 

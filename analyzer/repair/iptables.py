@@ -72,11 +72,7 @@ def patch_of(
 
     Flows to one of `spared` continue as before, to the dead too.
     """
-    program = f"{'iptables' if ruleset.family == 'ip' else 'ip6tables'}"
-    program += f"-{ruleset.backend}-restore" if ruleset.backend else "-restore"
-    nothing = RulesPatch(
-        family=ruleset.family, program=f"{program} -w 5 --noflush", apply="", undo=""
-    )
+    nothing = RulesPatch(family=ruleset.family, program=ruleset.restore, apply="", undo="")
     nat = ruleset.tables.get("nat")
     if nat is None or names.SERVICES not in nat.chains:
         return nothing

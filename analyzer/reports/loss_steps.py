@@ -197,8 +197,5 @@ def _again(answer: LossAnswer) -> Iterator[_Step]:
     if len(answer.rulesets) != 1:
         return
     (ruleset,) = answer.rulesets
-    take = "nft list ruleset"
-    if isinstance(ruleset, Ruleset):
-        variant = f"-{ruleset.backend}" if ruleset.backend else ""
-        take = f"ip{'' if ruleset.family == 'ip' else '6'}tables{variant}-save"
+    take = ruleset.save if isinstance(ruleset, Ruleset) else "nft list ruleset"
     yield _Step("Check again:", (f"{take} | kubeodds {answer.typed}",))

@@ -10,12 +10,15 @@ from analyzer.model.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # a hundred classes that a plain dump has no use for
-    from typing import TypeAlias
+    from typing import Final, TypeAlias
 
     from analyzer.model.ipsets import Ipsets
     from analyzer.model.iptables.matches import Match
     from analyzer.model.iptables.targets import Target
 
+#: The first versions with a program for each backend, and with ``--wait`` of restore.
+_TWO_BACKENDS: Final = (1, 8)
+_WAITS: Final = (1, 6, 2)
 #: Packets and bytes.
 Counters: TypeAlias = tuple[int, int]
 
@@ -130,6 +133,7 @@ class Ruleset:
         not_shown: names of tables of which iptables-nft-save said that it leaves rules out.
         counted: the number of rules in the dump, if it was counted while reading.
         taken: when, according to its header, by the node's clock; empty if it has none.
+        version: of the program, according to its header; empty if it has none.
         ipsets: the node's sets, which its rules look packets up in, as far as they were given.
     """
 
@@ -144,7 +148,29 @@ class Ruleset:
     not_shown: tuple[str, ...] = ()
     counted: int | None = None
     taken: str = ""
+    version: tuple[int, ...] = ()
     ipsets: Ipsets | None = None
+
+    @property
+    def save(self) -> str:
+        """The program that prints such a dump, by the name that the node has for it."""
+        return self._program("save")
+
+    @property
+    def restore(self) -> str:
+        """The program that changes these rules, which waits for others that do where it can.
+
+        Source: iptables 1.6.2, iptables/iptables-restore.c, ``--wait``; kube-proxy,
+        pkg/util/iptables, ``WaitRestoreMinVersion``.
+        """
+        waits = not self.version or self.version >= _WAITS
+        return f"{self._program('restore')}{' -w 5' if waits else ''} --noflush"
+
+    def _program(self, what: str) -> str:
+        """Return a name as of 1.8.0, which has two backends, or as before, of the only one."""
+        is_told = self.backend and (not self.version or self.version >= _TWO_BACKENDS)
+        backend = f"{self.backend}-" if is_told else ""
+        return f"ip{'' if self.family == 'ip' else '6'}tables-{backend}{what}"
 
     @property
     def rules(self) -> int:
