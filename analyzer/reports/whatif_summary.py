@@ -82,7 +82,8 @@ def _costliest(answer: WhatIfAnswer) -> str:
         of = "other" if partial == 1 else "others"
     if partial:
         its = "its" if partial == 1 else "their"
-        parts.append(f"costs {partial:,} {of} {_partial(answer, worst, its)}")
+        costs = "costs" if cost.degraded else "may cost"
+        parts.append(f"{costs} {partial:,} {of} {_partial(answer, worst, its)}")
     return f"{losing} {' and '.join(parts)}"
 
 
@@ -108,7 +109,8 @@ def totals(answer: WhatIfAnswer, services: Sequence[tuple[int, Survival]]) -> It
     if not services:
         return
     counts = Counter(each.survives for _, each in services)
-    told = [*_numbers(sorted(counts.items()))]
+    doubtful = sum(each.survives == 0 and each.at_most != 0 for _, each in services)
+    told = [*_numbers(sorted(counts.items()), doubtful)]
     where = at_node(answer.view)
     if answer.found.vantages:
         where = f" at every one of {count(len(answer.found.vantages), 'node')}"
@@ -118,13 +120,19 @@ def totals(answer: WhatIfAnswer, services: Sequence[tuple[int, Survival]]) -> It
     yield Line((Span(f"Of new flows, by the worst route (from any source to {to}).", Style.FAINT),))
 
 
-def _numbers(counts: Sequence[tuple[int, int]]) -> Iterator[str]:
-    """Yield how many survive the loss of how many nodes; the verb is said once."""
+def _numbers(counts: Sequence[tuple[int, int]], doubtful: int) -> Iterator[str]:
+    """Yield how many survive the loss of how many nodes; the verb is said once.
+
+    `doubtful`: of those that do not certainly survive the loss of one, how many may survive it.
+    """
     is_first = True
     for nodes, number in counts[:MOST_NAMES]:
         if not nodes:
-            verb = "does" if number == 1 else "do"
-            yield f"{number:,} {verb} not survive the loss of some single node"
+            certain, of_one = number - doubtful, "survive the loss of some single node"
+            if certain:
+                yield f"{certain:,} {'does' if certain == 1 else 'do'} not {of_one}"
+            if doubtful:
+                yield f"{doubtful:,} may not{'' if certain else f' {of_one}'}"
             continue
         of = f"any {'one' if nodes == 1 else f'{nodes:,}'}"
         if is_first:

@@ -219,6 +219,18 @@ def _hidden(number: int) -> Iterator[Line]:
         yield Line((Span(says, Style.FAINT),))
 
 
+def _may_be_more(answer: WhatIfAnswer, size: int) -> bool:
+    """Return whether sets of so many nodes may put a ServicePort in total loss that is not known.
+
+    One that certainly survives as many, or of which it is certain how many, is no such ServicePort.
+    """
+    found = map(answer.found.survival, range(len(answer.found.services)))
+    return any(
+        each is not None and each.survives < size and each.at_most != each.survives
+        for each in found
+    )
+
+
 # --- the last lines --------------------------------------------------------
 
 
@@ -227,6 +239,8 @@ def _sets(answer: WhatIfAnswer) -> Iterator[Line]:
     for sets in answer.found.sets:
         if sets.silencing is not None:
             put = "puts" if sets.silencing == 1 else "put"
+            if sets.silencing < sets.number and _may_be_more(answer, sets.size):
+                put = f"certainly {put}"
             of = f"{sets.silencing:,} of {count(sets.number, 'pair')} of nodes"
             yield Line((f"{of} {put} a ServicePort in total loss.",))
         most = sets.most

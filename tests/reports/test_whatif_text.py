@@ -14,9 +14,10 @@ from analyzer.model.cluster import Cluster, Placement
 from analyzer.reports import whatif_junit, whatif_text
 from analyzer.reports.unstyled import render_unstyled
 from tests.support.answers import BEFORE, RICH, whatif_answer
-from tests.support.commands import Command
+from tests.support.commands import DUMP, OBJECTS, Command
 from tests.support.dumps import chance, cluster_ip, dump, endpoint
 from tests.support.mixed_clusters import files
+from tests.support.noise import NOISE
 
 
 def shown(text: str, cluster: Cluster, asked: WhatIfOptions | None = None) -> str:
@@ -113,6 +114,19 @@ def test_a_range_has_a_sign_where_it_may_be_more() -> None:
     assert ">=0 nodes" in text
     assert "not known" in text
     assert "Node unknown for 1 endpoint: losses are ranges. The objects do not have it: " in text
+
+
+def test_what_is_only_possible_is_not_said_to_be_certain(command: Command) -> None:
+    text = shown(one_of(2), on("a", None))
+    assert "\n1 ServicePort: 1 may not survive the loss of some single node.\n" in text
+    # It is not known whether any flow gets through, and so neither whether failures cost any.
+    ufw = str(NOISE / "ufw.txt"), "--objects", str(NOISE / "objects.json")
+    text = command("whatif", *ufw).out
+    assert "; losing master may cost 5 of 5 ServicePorts up to 100.0% of their new flows.\n" in text
+    assert "\n5 ServicePorts: 5 may not survive the loss of some single node.\n" in text
+    assert "\n0 of 1 pair of nodes certainly put a ServicePort in total loss.\n" in text
+    text = command("whatif", DUMP, *OBJECTS).out
+    assert "\n1 of 1 pair of nodes puts a ServicePort in total loss.\n" in text
 
 
 def test_a_zone_that_is_not_known_is_told() -> None:
