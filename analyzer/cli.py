@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # what one verb needs, another need not wait for
     from types import SimpleNamespace
     from typing import Final
 
-    from analyzer.model.services import ApiServicePort
+    from analyzer.model.services import ApiServicePort, ServicePortKey
 
 
 def run() -> None:
@@ -151,12 +151,12 @@ def _services(options: SimpleNamespace) -> int:
     return finish(options, options.verb, answer, answer.diagnostics, no=bool(findings))
 
 
-def _specs(options: SimpleNamespace, given: Input) -> Mapping[tuple[str, str], ApiServicePort]:
+def _specs(options: SimpleNamespace, given: Input) -> Mapping[ServicePortKey, ApiServicePort]:
     """Return the objects' ServicePorts, if the report uses them."""
     # Without EndpointSlices it would say of each that it has no endpoints.
     if options.format == "tsv" or not given.lists_endpoints:
         return {}
-    return {(spec.name, spec.protocol): spec for spec in given.services()}
+    return {spec.key: spec for spec in given.services()}
 
 
 def _check(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -79,3 +80,43 @@ def test_each_case_of_junit_has_a_name_of_its_own(command: Command, dumps: tuple
     names = re.findall(r'<testcase [^>]*\bname="([^"]*)"', done.out)
     assert {"ns/a:http tcp", "ns/a:http tcp6"} <= set(names)
     assert len(names) == len(set(names))
+
+
+def test_what_objects_say_is_of_the_same_version(command: Command, dumps: tuple[str, ...]) -> None:
+    def listed(address: str, *, ready: bool) -> dict[str, Any]:
+        return {"addresses": [address], "conditions": {"ready": ready}}
+
+    def of(kind: str, *endpoints: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "kind": "EndpointSlice",
+            "metadata": {
+                "namespace": "ns",
+                "name": f"a-{kind}",
+                "labels": {"kubernetes.io/service-name": "a"},
+            },
+            "addressType": kind,
+            "endpoints": list(endpoints),
+            "ports": [{"name": "http", "port": 80}],
+        }
+
+    service = {
+        "kind": "Service",
+        "metadata": {"namespace": "ns", "name": "a"},
+        "spec": {
+            "clusterIP": "10.96.0.1",
+            "clusterIPs": ["10.96.0.1", "fd00:96::1"],
+            "ports": [{"name": "http", "port": 80}],
+        },
+    }
+    slices = [
+        of("IPv4", listed("10.0.0.1", ready=True), listed("10.0.0.2", ready=False)),
+        of("IPv6", listed("fd00::1", ready=True), listed("fd00:1::1", ready=True)),
+    ]
+    objects = command.file("objects.json", json.dumps({"items": [service, *slices]}))
+    asked = *dumps, "--objects", objects
+    document = json.loads(command("services", *asked, "--format", "json").out)
+    told = {e["family"]: e["api"]["endpoints"]["address"] for e in document["services"]}
+    assert told == {"ip": ["10.0.0.1", "10.0.0.2"], "ip6": ["fd00::1", "fd00:1::1"]}
+    text = command("services", *asked).out
+    (line,) = (each for each in text.splitlines() if "10.0.0.2:80" in each)
+    assert "not ready" in line

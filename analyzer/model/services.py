@@ -5,6 +5,13 @@ from __future__ import annotations
 from analyzer.model.addresses import Address
 from analyzer.model.value import value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    #: Name, protocol and IP version.
+    ServicePortKey: TypeAlias = tuple[str, str, int | None]
+
 
 @value(kw_only=True)
 class ApiEndpoint:
@@ -49,3 +56,9 @@ class ApiServicePort:
     affinity: int | None = None
     internal_local: bool = False
     external_local: bool | None = None
+
+    @property
+    def key(self) -> ServicePortKey:
+        """Name, protocol and IP version; None as version if it has no address."""
+        versions = (address.version for _, address, _ in self.frontends if address is not None)
+        return self.name, self.protocol, next(versions, None)

@@ -35,6 +35,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
+    from analyzer.model.services import ServicePortKey
+
 _ZERO: Final = Fraction(0)
 _ONE: Final = Fraction(1)
 #: What one draw may be off: of iptables ten digits and 2**-31, of nft 2**-32.
@@ -125,7 +127,7 @@ def play(
     services: Sequence[ServicePort],
     died: Dead,
     fates: Callable[[ServicePort, Collection[Endpoint]], dict[Endpoint, Replacement]],
-    specs: Mapping[tuple[str, str], ApiServicePort],
+    specs: Mapping[ServicePortKey, ApiServicePort],
     until: Fraction,
     reboot: Reboot | None = None,
     unsettled: Sequence[TimeBounds] = (),
@@ -136,14 +138,14 @@ def play(
         services: of a dump.
         died: what is dead from the beginning.
         fates: returns the replacement of dead endpoints.
-        specs: the objects' ServicePorts, by name and protocol; empty if endpoints are not listed.
+        specs: the objects' ServicePorts by their keys; empty if endpoints are not listed.
         until: seconds.
         reboot: of the node whose rules these are.
         unsettled: from when to when endpoints of living nodes may be missing from the rules.
     """
     player = _Player(died, fates, until, reboot, unsettled)
     return tuple(
-        player.played(service, specs.get((service.name.text, service.protocol)))
+        player.played(service, specs.get((service.name.text, service.protocol, service.version)))
         for service in services
     )
 

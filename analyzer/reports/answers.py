@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from analyzer.model.cluster import Cluster
     from analyzer.model.diagnostics import Diagnostic
     from analyzer.model.packet import Packet
-    from analyzer.model.services import ApiServicePort
+    from analyzer.model.services import ApiServicePort, ServicePortKey
     from analyzer.model.ternary import Ternary
     from analyzer.outage.api_servers import ApiProcess
     from analyzer.outage.control_plane import ControlPlaneState, ControlPlaneTopology
@@ -46,7 +46,7 @@ class ServicesAnswer:
 
     Attributes:
         every: whether to show each endpoint of a Service with many.
-        specs: what the API says of ServicePorts, by name and protocol.
+        specs: what the API says of ServicePorts, by name, protocol and IP version.
         findings: how many invariants ``--check`` found broken; None without it.
         others: dumps of the other IP version, whose Services are there too.
         freshness: of when the rules and the objects are.
@@ -58,7 +58,7 @@ class ServicesAnswer:
     services: tuple[ServicePort, ...]
     diagnostics: tuple[Diagnostic, ...]
     every: bool = False
-    specs: Mapping[tuple[str, str], ApiServicePort] = MappingProxyType({})
+    specs: Mapping[ServicePortKey, ApiServicePort] = MappingProxyType({})
     findings: int | None = None
     others: tuple[Rules, ...] = ()
     freshness: Freshness = UNKNOWN

@@ -73,7 +73,7 @@ class _Writer:
         number = self._routes.setdefault(written, len(self._routes))
         api = ""
         if self._answer.specs:
-            spec = self._answer.specs.get((service.name.text, service.protocol))
+            spec = self._answer.specs.get((service.name.text, service.protocol, service.version))
             api = f',"api":{values.encode(_api(spec))}'
         return f'{values.encode(head)[:-1]},"endpoints":{endpoints},"routes":{number}{api}}}'
 

@@ -118,7 +118,7 @@ class _Rows:
             told = part.distributions
             if not any(len(each.route.shares) for each in told):
                 told = ()
-            spec = self._answer.specs.get((service.name.text, service.protocol))
+            spec = self._answer.specs.get((service.name.text, service.protocol, service.version))
             unready = {
                 (each.address, each.port)
                 for each in (spec.endpoints if spec is not None else ())

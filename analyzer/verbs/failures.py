@@ -180,7 +180,7 @@ def timeline(options: SimpleNamespace) -> int:
         services,
         found.died,
         found.causes.fates,
-        {(each.name, each.protocol): each for each in specs},
+        {each.key: each for each in specs},
         options.until,
         found.reboot,
         # Without kube-proxy, rules do not change.

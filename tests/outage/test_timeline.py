@@ -69,7 +69,7 @@ def test_bounds_contain_every_way_an_outage_may_go(data: st.DataObject) -> None:
         endpoints=frozenset(ends[n] for n, kind in kinds.items() if kind == "dead"),
         uncertain=frozenset(ends[n] for n, kind in kinds.items() if kind == "perhaps"),
     )
-    listed = {(NAME, "tcp"): spec(number)} if draw(st.booleans()) else {}
+    listed = {(NAME, "tcp", 4): spec(number)} if draw(st.booleans()) else {}
     (found,) = play([service], died, lambda _, dead: pick(given_fates, dead), listed, UNTIL)
     # One world: who is dead, and when what happens.
     gone = {e for n, e in ends.items() if kinds[n] == "dead"}
@@ -104,7 +104,7 @@ def test_who_may_live_is_not_certainly_replaced() -> None:
         [service],
         Dead(endpoints=frozenset([dead]), uncertain=frozenset([perhaps])),
         lambda *_: {dead: stays, perhaps: comes},
-        {(NAME, "tcp"): spec(2)},
+        {(NAME, "tcp", 4): spec(2)},
         UNTIL,
     )
     assert found.curve.steps[0].upper >= Fraction(1, 2)
@@ -207,7 +207,7 @@ def test_rules_that_nothing_lists_may_draw_others() -> None:
     dead = frozenset(service.endpoints)
     fate = Replacement(cause=Cause.REPLACED, removed=seconds(5), replaced=NEVER)
 
-    def after(listed: dict[tuple[str, str], object]) -> LossStep:
+    def after(listed: dict[tuple[str, str, int], object]) -> LossStep:
         (found,) = play(
             [service],
             Dead(endpoints=dead),
@@ -218,15 +218,15 @@ def test_rules_that_nothing_lists_may_draw_others() -> None:
         return found.curve.at(Fraction(10))
 
     refused, either = (Fraction(1), Fraction(1)), (Fraction(0), Fraction(1))
-    step = after({(NAME, "tcp"): spec(1)})
+    step = after({(NAME, "tcp", 4): spec(1)})
     assert (step.lower, step.upper) == refused
     step = after({})
     assert (step.lower, step.upper) == either
     elsewhere = ApiEndpoint(address=address(9), port=80, spellings=(), is_ready=True)
     more = spec(1, endpoints=(*spec(1).endpoints, elsewhere))
-    step = after({(NAME, "tcp"): more})
+    step = after({(NAME, "tcp", 4): more})
     assert (step.lower, step.upper) == either
-    step = after({(NAME, "tcp"): replace(more, internal_local=True)})
+    step = after({(NAME, "tcp", 4): replace(more, internal_local=True)})
     assert (step.lower, step.upper) == refused
 
 

@@ -199,7 +199,7 @@ HALF = Bounds(Dyadic.of(1, 1), Dyadic.of(1, 1))
 SPEC = ApiServicePort(
     name="ns/a:http",
     protocol="tcp",
-    frontends=(),
+    frontends=(("ClusterIP", IPv4Address("10.96.0.1"), 80),),
     endpoints=(
         ApiEndpoint(
             address=IPv4Address("10.0.0.1"),
@@ -238,7 +238,7 @@ class Answers:
                     view=view,
                     services=view.services,
                     diagnostics=view.diagnostics,
-                    specs={(SPEC.name, SPEC.protocol): SPEC},
+                    specs={SPEC.key: SPEC},
                 )
             case "tree":
                 return TreeAnswer(

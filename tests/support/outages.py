@@ -135,7 +135,7 @@ def played(
     number: int, found: Scenario, listed: ApiServicePort | None = None, until: int = 3600
 ) -> Played:
     """Return what becomes of the Service; without `listed`, of its own endpoints."""
-    specs = {(NAME, "tcp"): listed or spec(number)}
+    specs = {each.key: each for each in (listed or spec(number),)}
     (result,) = play(
         view(number).services,
         found.died,
