@@ -82,11 +82,13 @@ def test_each_case_of_junit_has_a_name_of_its_own(command: Command, dumps: tuple
     assert len(names) == len(set(names))
 
 
-def test_what_objects_say_is_of_the_same_version(command: Command, dumps: tuple[str, ...]) -> None:
-    def listed(address: str, *, ready: bool) -> dict[str, Any]:
-        return {"addresses": [address], "conditions": {"ready": ready}}
+def objects_of_both(command: Command) -> str:
+    """Write the objects of the Service; 10.0.0.2 is not ready."""
 
-    def of(kind: str, *endpoints: dict[str, Any]) -> dict[str, Any]:
+    def listed(address: str) -> dict[str, Any]:
+        return {"addresses": [address], "conditions": {"ready": address != "10.0.0.2"}}
+
+    def of(kind: str, *addresses: str) -> dict[str, Any]:
         return {
             "kind": "EndpointSlice",
             "metadata": {
@@ -95,8 +97,20 @@ def test_what_objects_say_is_of_the_same_version(command: Command, dumps: tuple[
                 "labels": {"kubernetes.io/service-name": "a"},
             },
             "addressType": kind,
-            "endpoints": list(endpoints),
+            "endpoints": [listed(each) for each in addresses],
             "ports": [{"name": "http", "port": 80}],
+        }
+
+    def pod(name: str, *addresses: str) -> dict[str, Any]:
+        return {
+            "kind": "Pod",
+            "metadata": {"namespace": "ns", "name": name},
+            "spec": {"nodeName": "n1"},
+            "status": {
+                "phase": "Running",
+                "podIP": addresses[0],
+                "podIPs": [{"ip": each} for each in addresses],
+            },
         }
 
     service = {
@@ -108,15 +122,39 @@ def test_what_objects_say_is_of_the_same_version(command: Command, dumps: tuple[
             "ports": [{"name": "http", "port": 80}],
         },
     }
-    slices = [
-        of("IPv4", listed("10.0.0.1", ready=True), listed("10.0.0.2", ready=False)),
-        of("IPv6", listed("fd00::1", ready=True), listed("fd00:1::1", ready=True)),
+    items = [
+        service,
+        of("IPv4", "10.0.0.1", "10.0.0.2"),
+        of("IPv6", "fd00::1", "fd00:1::1"),
+        pod("a-1", "10.0.0.1", "fd00::1"),
+        pod("a-2", "10.0.0.2", "fd00:1::1"),
     ]
-    objects = command.file("objects.json", json.dumps({"items": [service, *slices]}))
-    asked = *dumps, "--objects", objects
+    return command.file("objects.json", json.dumps({"items": items}))
+
+
+def test_what_objects_say_is_of_the_same_version(command: Command, dumps: tuple[str, ...]) -> None:
+    asked = *dumps, "--objects", objects_of_both(command)
     document = json.loads(command("services", *asked, "--format", "json").out)
     told = {e["family"]: e["api"]["endpoints"]["address"] for e in document["services"]}
     assert told == {"ip": ["10.0.0.1", "10.0.0.2"], "ip6": ["fd00::1", "fd00:1::1"]}
     text = command("services", *asked).out
     (line,) = (each for each in text.splitlines() if "10.0.0.2:80" in each)
     assert "not ready" in line
+
+
+def test_flows_at_endpoints_of_either_version_are_not_pinned(
+    command: Command, dumps: tuple[str, ...]
+) -> None:
+    flow = (
+        "tcp 6 431999 ESTABLISHED src={0} dst={1} sport=40000 dport=80 "
+        "src={2} dst={0} sport=80 dport=40000 [ASSURED] mark=0 use=1\n"
+    )
+    flows = command.file(
+        "conntrack.txt",
+        flow.format("10.0.9.9", "10.96.0.1", "10.0.0.1")
+        + flow.format("fd00:9::9", "fd00:96::1", "fd00::1"),
+    )
+    objects = objects_of_both(command)
+    for given in (dumps, dumps[:1], dumps[1:]):
+        done = command("pinned", *given, "--objects", objects, "--conntrack", flows)
+        assert (done.status, done.out.splitlines()[0][:16]) == (0, "0 flows pinned, "), done.out

@@ -150,18 +150,19 @@ def foreign_endpoints(given: Input) -> Mapping[Endpoint, str]:
     for pod, addresses in given.pods().items():
         for address in addresses:
             owners.setdefault(address, []).append(pod)
-    listed = {
-        (spec.name, spec.protocol): {each.address for each in spec.endpoints}
-        for spec in (*given.services(), *given.other_services())
-    }
+    # Of both IP versions: a Service that has both is listed for each.
+    listed: dict[tuple[str, str], set[Address]] = {}
+    for spec in (*given.services(), *given.other_services()):
+        key = spec.name, spec.protocol
+        listed.setdefault(key, set()).update(each.address for each in spec.endpoints)
     found = {}
     for service in given.view.services:
-        spec = listed.get((service.name.text, service.protocol))
+        own_addresses = listed.get((service.name.text, service.protocol))
         for endpoint in service.endpoints:
             pods = owners.get(str(endpoint.address))
-            if not pods or (spec is not None and endpoint.address in spec):
+            if not pods or (own_addresses is not None and endpoint.address in own_addresses):
                 continue
             own = f"{service.name.namespace}/"
-            if spec is not None or not any(each.startswith(own) for each in pods):
+            if own_addresses is not None or not any(each.startswith(own) for each in pods):
                 found[endpoint] = pods[0]
     return found

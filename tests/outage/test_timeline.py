@@ -69,7 +69,7 @@ def test_bounds_contain_every_way_an_outage_may_go(data: st.DataObject) -> None:
         endpoints=frozenset(ends[n] for n, kind in kinds.items() if kind == "dead"),
         uncertain=frozenset(ends[n] for n, kind in kinds.items() if kind == "perhaps"),
     )
-    listed = {(NAME, "tcp", 4): spec(number)} if draw(st.booleans()) else {}
+    listed = {each.key: each for each in (spec(number),)} if draw(st.booleans()) else {}
     (found,) = play([service], died, lambda _, dead: pick(given_fates, dead), listed, UNTIL)
     # One world: who is dead, and when what happens.
     gone = {e for n, e in ends.items() if kinds[n] == "dead"}
