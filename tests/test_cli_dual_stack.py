@@ -64,6 +64,16 @@ def test_sentences_say_which_version_loses_flows(command: Command, dumps: tuple[
     assert "Partial loss: ns/a:http.\nWorst: ns/a:http loses 50.0%" in done.out
 
 
+def test_a_client_is_told_which_version_it_reaches(
+    command: Command, dumps: tuple[str, ...]
+) -> None:
+    reached = "--service", "ns/a", "--client", "tcp"
+    done = command("client", *dumps, *PLACES, "--dead", "fd00::1", *reached)
+    lines = [line for line in done.out.splitlines() if line.startswith("tcp ")]
+    assert re.match(r"tcp +reach ns/a:http  +0\.0%", lines[0]), done.err
+    assert re.match(r"tcp +reach ns/a:http \(IPv6\)  +50\.0%", lines[1])
+
+
 def test_a_change_of_both_versions_names_what_it_counts(
     command: Command, dumps: tuple[str, ...]
 ) -> None:

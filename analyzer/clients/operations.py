@@ -14,6 +14,7 @@ from analyzer.clients.target import ClientTarget, Pins
 from analyzer.clients.walk import FractionRange
 from analyzer.clients.world import World
 from analyzer.kubeproxy.view import Frontend, ServicePort
+from analyzer.model.addresses import IPV6
 from analyzer.model.resolv_conf import ResolvConf
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace, value
@@ -110,7 +111,9 @@ class Connection:
     def says(self) -> str:
         """What is done."""
         frontend = self.frontend
-        by = "" if frontend is None else f" by {frontend.kind.value} {frontend}"
+        by = f" by {frontend.kind.value} {frontend}" if frontend is not None else ""
+        if frontend is None and self.service.version == IPV6:
+            by = " (IPv6)"  # its other half may be reached by the same client
         return f"reach {self.service.name.text}{by}"
 
     def plan(self, world: World, pins: Pins, finish: Finish) -> Plan:
