@@ -78,6 +78,16 @@ def test_alerts_ask_for_what_is_written(every_metric: dict[str, set[str]]) -> No
         assert set(told) <= labels
 
 
+def test_an_alert_of_a_loss_says_that_it_is_of_one_route() -> None:
+    """The metric is the loss on the worst route: other routes may lose nothing."""
+    alerts = re.split(r"- alert: ", file_of("alerts"))[1:]
+    of_loss = [each for each in alerts if re.search(r"expr:.*_loss_(lower|upper)_ratio", each)]
+    assert len(of_loss) == 4
+    for each in of_loss:
+        (summary,) = re.findall(r"summary: (.*)", each)
+        assert " route" in summary
+
+
 def test_the_dashboard_asks_for_what_is_written(every_metric: dict[str, set[str]]) -> None:
     found = json.loads(file_of("dashboard"))
     expressions = [target["expr"] for panel in found["panels"] for target in panel["targets"]]
