@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from analyzer.inputs.files import Member
 from analyzer.parsers.contents import MOST_BYTES
@@ -34,19 +34,37 @@ OF_DEAD: Final = {
     "--service": "service",
     "--namespace": "namespace",
 }
+#: Bytes that stand for themselves between ``$'`` and ``'``.
+_PLAIN: Final = frozenset(range(0x20, 0x7F)) - set(b"'\\")
 #: The value of an assumption that leaves open what it is about.
 _UNKNOWN: Final = "unknown"
 
 
 def command(options: SimpleNamespace, verb: str, dumps: Sequence[str], more: Sequence[str]) -> str:
     """Return what asks `verb` of the same input, with `more` words."""
-    import shlex
-
     words = ["kubeodds", verb, *dumps, *_given(options, OF_INPUT)]
     words += [*_assumed(options.assumed), *more]
     if options.max_input != MOST_BYTES:
         words += ["--max-input", str(options.max_input)]
-    return shlex.join(words)
+    return joined(words)
+
+
+def joined(words: Iterable[str]) -> str:
+    """Return words as a shell reads them, in characters that may be shown."""
+    return " ".join(map(_quoted, words))
+
+
+def _quoted(word: str) -> str:
+    """Return a word in quotes if it needs them; ``$'a\\x0ab'`` as bash, ksh and busybox have it."""
+    import shlex
+
+    if word.isprintable():
+        return shlex.quote(word)
+    told = (
+        chr(byte) if byte in _PLAIN else f"\\x{byte:02x}"
+        for byte in word.encode("utf-8", "surrogateescape")
+    )
+    return f"$'{''.join(told)}'"
 
 
 def dumps_of(options: SimpleNamespace) -> list[str]:

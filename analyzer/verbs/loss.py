@@ -22,7 +22,7 @@ from analyzer.questions.evaluating import (
     mismatches,
     warnings_of_dead,
 )
-from analyzer.questions.next_command import command, dumps_of, words_of_dead
+from analyzer.questions.next_command import command, dumps_of, joined, words_of_dead
 from analyzer.reports.answers import LossAnswer, LossNode, LossNodesAnswer
 from analyzer.reports.loss_words import by_harm
 
@@ -137,8 +137,6 @@ def _threshold(
 
 def _typed(options: SimpleNamespace) -> str:
     """Return the words that ask the same of standard input."""
-    import shlex
-
     # Of a bundle, whose name is what was typed.
     given = {e.bundle if isinstance(e, Member) else e: isinstance(e, Member) for e in options.dumps}
     name, is_bundle = next(iter(given.items()), ("", False))
@@ -157,7 +155,7 @@ def _typed(options: SimpleNamespace) -> str:
     # Without an API a new bundle has no objects.
     again = any(isinstance(each, Member) for each in options.objects)
     objects = ["--objects", _SAVED_BUNDLE if name == "-" else name] if again else []
-    return shlex.join([*words[:at], "-", *objects, *words[at + 1 :]])
+    return joined([*words[:at], "-", *objects, *words[at + 1 :]])
 
 
 def _saved(options: SimpleNamespace) -> str:

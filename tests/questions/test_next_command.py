@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess  # noqa: TID251  # a shell reads what is printed
 from types import SimpleNamespace
 from typing import Any
 
@@ -47,3 +49,17 @@ def test_options_are_repeated_and_quoted() -> None:
 )
 def test_what_is_assumed_is_assumed_again(assumed: dict[str, str], words: str) -> None:
     assert command(given(assumed=assumed), "loss", ["d"], []) == f"kubeodds loss d{words}"
+
+
+@pytest.mark.parametrize(
+    "name", ["new\nline.txt", "esc\x1b[31m.txt", "it's\t\\ here", "\udcff.txt", "\u202egnp.txt"]
+)
+def test_names_that_cannot_be_shown_are_written_so_that_a_shell_reads_them(name: str) -> None:
+    words = command(given(), "repair", [name], [])
+    assert words.isprintable()
+    assert words.isascii()
+    script = f'kubeodds() {{ printf %s "$2"; }}; {words}'
+    done = subprocess.run(  # noqa: S603  # a word of our own
+        ["/bin/bash", "-c", script], capture_output=True, check=True
+    )
+    assert os.fsdecode(done.stdout) == name
