@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 
+from tests.support.captures import FIXTURES
 from tests.support.commands import Command
 from tests.support.dumps import FILTER, dump, two_endpoints
 
@@ -140,6 +141,46 @@ def objects_of_both(command: Command) -> str:
         pod("a-2", "10.0.0.2", "fd00:1::1"),
     ]
     return command.file("objects.json", json.dumps({"items": items}))
+
+
+def in_ipv6(text: str) -> str:
+    """Return the table ip of a ruleset as a table ip6."""
+    table = re.search(r"table ip kube-proxy \{.*?\n\}\n", text, re.DOTALL)
+    assert table is not None
+    found = re.sub(r"\b(10|192)\.(\d+)\.(\d+)\.(\d+)/\d+", r"fd00:\1:\2::/48", table[0])
+    found = re.sub(r"\b(10|192)\.(\d+)\.(\d+)\.(\d+)", r"fd00:\1:\2:\3::\4", found)
+    for old, new in (
+        ("table ip ", "table ip6 "),
+        ("ip daddr", "ip6 daddr"),
+        ("ip saddr", "ip6 saddr"),
+    ):
+        found = found.replace(old, new)
+    return found.replace("ipv4_addr", "ipv6_addr").replace("dnat ip to", "dnat ip6 to")
+
+
+def test_a_pod_has_an_address_of_the_version_that_is_compared(command: Command) -> None:
+    text = (FIXTURES / "1.36.2-nftables/two-node@worker1/nft-list-ruleset.txt").read_text()
+    four = text[: text.index("table ip6 kube-proxy")]
+    both = four + in_ipv6(text)
+    drop = re.compile(r"ip6? daddr \S+ drop comment .Drop traffic to unallocated")
+    without = "\n".join(line for line in both.splitlines() if not drop.search(line)) + "\n"
+    dumps = command.file("a.nft", both), command.file("b.nft", without)
+    document = json.loads(command("diff", *dumps, "--format", "json").out)
+    found = {
+        each["family"]: each["sources"]
+        for each in document["beside"]
+        if each["topic"] == "unallocated-cluster-ip"
+    }
+    assert found["ip"] == found["ip6"]
+    assert "pod" in found["ip6"]
+
+
+def test_a_trace_from_a_pod_is_of_the_version_of_its_destination(command: Command) -> None:
+    text = (FIXTURES / "1.36.2-nftables/two-node@worker1/nft-list-ruleset.txt").read_text()
+    ruleset = command.file("a.nft", text[: text.index("table ip6 kube-proxy")] + in_ipv6(text))
+    for to, source in (("10.96.18.52:80", "10.244."), ("[fd00:10:96:18::52]:80", "[fd00:10:244:")):
+        done = command("trace", ruleset, "--from", "pod", "--to", to)
+        assert done.out.startswith(f"tcp from {source}"), done.err
 
 
 def test_what_objects_say_is_of_the_same_version(command: Command, dumps: tuple[str, ...]) -> None:

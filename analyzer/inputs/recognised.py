@@ -229,6 +229,7 @@ def _combined(parts: Sequence[Input]) -> Input:
         view=replace(
             first.view,
             services=tuple(service for view in views for service in view.services),
+            pod_sources=tuple(address for view in views for address in view.pod_sources),
             diagnostics=diagnostics,
             cut=tuple(version for each in views for version in each.cut),
             untold=tuple(dict.fromkeys(table for each in views for table in each.untold)),

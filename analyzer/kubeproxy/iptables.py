@@ -227,11 +227,12 @@ class Recogniser:
                 diagnostics += not_told(missed, self._ruleset.file)
         cut = () if notes.has_all_of_nat() else (VERSIONS[self._ruleset.family],)
         untold = dict(notes.untold(self._others)) if services and not cut else {}
+        pod = self._known.addresses[Source.POD]
         return View(
             services=services,
             mode=mode,
             node=self._node,
-            pod_source=self._known.addresses[Source.POD],
+            pod_sources=() if pod is None else (pod,),
             cut=cut,
             untold=tuple(untold),
             unseen=unseen,

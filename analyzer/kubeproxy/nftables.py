@@ -118,7 +118,7 @@ class NftRecogniser:
             services=services,
             mode=mode,
             node=self._node,
-            pod_source=self._families[0].pod_source or self._families[1].pod_source,
+            pod_sources=tuple(pod for of in self._families if (pod := of.pod_source) is not None),
             diagnostics=(*self._ruleset.diagnostics, *self._survey(), *diagnostics),
             cut=tuple(self._cut()),
             untold=tuple(untold),

@@ -370,7 +370,7 @@ class View:
     Attributes:
         mode: of kube-proxy.
         node: the node that the dump is from, if known.
-        pod_source: the address that represents a pod of the cluster in the routes from a pod.
+        pod_sources: of each IP version the address that represents a pod in routes from a pod.
         cut: the IP versions that may have more ServicePorts, since the dump ends early.
         untold: rules that were not evaluated, where flows may be dropped.
         unseen: why the dump shows no Services, and what to run instead; empty if it shows any.
@@ -381,7 +381,7 @@ class View:
     services: tuple[ServicePort, ...]
     mode: ProxyMode
     node: str | None
-    pod_source: Address | None = None
+    pod_sources: tuple[Address, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     cut: tuple[int, ...] = ()
     untold: tuple[Untold, ...] = ()

@@ -55,7 +55,7 @@ def joined(words: Iterable[str]) -> str:
 
 
 def _quoted(word: str) -> str:
-    """Return a word in quotes if it needs them; ``$'a\\x0ab'`` as bash, ksh and busybox have it."""
+    """Return a word in quotes if it needs them, as bash, ksh and busybox read it."""
     import shlex
 
     if word.isprintable():

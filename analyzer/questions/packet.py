@@ -61,11 +61,13 @@ def resolved(options: SimpleNamespace, view: View) -> SimpleNamespace:
     if address_and_port_from_text(options.to) is None:
         given = {**given, **_service_meant(options, view)}
     if options.source == "pod":
-        if view.pod_source is None:
+        to = address_and_port_from_text(str(given["to"]))
+        pods = [e for e in view.pod_sources if to is None or e.version == to[0].version]
+        if not pods:
             raise UsageError(
                 "--from pod: the dump does not show what addresses pods have; pass an IP address"
             )
-        given = {**given, "source": str(view.pod_source), "is_from_pod": True}
+        given = {**given, "source": str(pods[0]), "is_from_pod": True}
     return SimpleNamespace(**given)
 
 

@@ -153,8 +153,9 @@ class ClientAddresses:
 
     def _neighbourhood(self, version: int) -> Network:
         """Return where the address stands that the analysis took for a pod's."""
-        pod = self._view.pod_source
-        if pod is None or pod.version != version:
+        known = (each for each in self._view.pod_sources if each.version == version)
+        pod = next(known, None)
+        if pod is None:
             return _ANY_POD[version]
         return network_of(version, int(pod), pod.max_prefixlen - _NEIGHBOURHOOD)
 

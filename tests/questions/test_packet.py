@@ -222,7 +222,10 @@ def test_a_name_of_none_or_of_several_is_refused(words: tuple[str, ...], says: s
 def test_from_a_pod_is_from_the_one_that_stands_for_them() -> None:
     given = options("--from", "pod", "--to", "10.96.0.10:53")
     assert is_named(given)
-    view = replace(PORTS, pod_source=ip_address("10.244.0.9"))
+    pods = ip_address("10.244.0.9"), ip_address("fd00:244::9")
+    view = replace(PORTS, pod_sources=pods)
     assert resolved(given, view).source == "10.244.0.9"
+    six = options("--from", "pod", "--to", "[fd00:96::a]:53")
+    assert resolved(six, view).source == "fd00:244::9"
     with pytest.raises(UsageError, match="does not show what addresses pods have"):
-        resolved(given, replace(PORTS, pod_source=None))
+        resolved(given, replace(PORTS, pod_sources=pods[1:]))

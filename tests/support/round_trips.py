@@ -187,8 +187,8 @@ class RoundTrip:
         assert found == Counter(self.promises.shares(len(shares)))
 
     def _sources(self) -> Iterator[tuple[Kind, Source]]:
-        if self.view.pod_source is not None:
-            yield Kind.POD, Source("a pod", self.view.pod_source)
+        for pod in self.view.pod_sources:
+            yield Kind.POD, Source("a pod", pod)
         yield Kind.NODE, Source("the node", self.promises.node_addresses[0], made_here=True)
         yield Kind.EXTERNAL, Source("outside", OUTSIDE[self.cluster.family])
 

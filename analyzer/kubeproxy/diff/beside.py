@@ -157,7 +157,7 @@ def _differ(a: Otherwise, b: Otherwise) -> Ternary:
 
 def _questions(a: DumpSide, b: DumpSide, version: int) -> Iterator[tuple[Topic, Source, Packet]]:
     sources = {
-        Source.POD: _pod(a, b),
+        Source.POD: _pod(a, b, version),
         Source.NODE: next(iter((*a.own, *b.own)), None),
         Source.EXTERNAL: _OUTSIDE[version],
     }
@@ -173,9 +173,9 @@ def _questions(a: DumpSide, b: DumpSide, version: int) -> Iterator[tuple[Topic, 
                 yield topic, source, _from(source, packet.destination, packet)
 
 
-def _pod(a: DumpSide, b: DumpSide) -> Address | None:
-    known = (each.view.pod_source for each in (a, b))
-    return next((pod for pod in known if pod is not None), None)
+def _pod(a: DumpSide, b: DumpSide, version: int) -> Address | None:
+    known = (pod for each in (a, b) for pod in each.view.pod_sources)
+    return next((pod for pod in known if pod.version == version), None)
 
 
 def _from(source: Source, address: Address | None, packet: Packet) -> Packet:

@@ -45,7 +45,7 @@ def told(found: View | str) -> object:
         return found
     return (
         found.mode,
-        found.pod_source,
+        found.pod_sources,
         [(d.severity, d.code, d.line) for d in found.diagnostics],
         [
             (
