@@ -184,8 +184,8 @@ ANALYZER: Final = (
     ),
     Row("model/conntrack", "parsers/test_conntrack.py", "plain values, which that reader makes"),
     Row(
-        "verbs/repair questions/repairing arguments/repair repair/leftover reports/repair_answer "
-        "reports/repair_json reports/repair_text",
+        "verbs/repair questions/repairing questions/repairable arguments/repair repair/leftover "
+        "reports/repair_answer reports/repair_json reports/repair_text",
         "test_cli_repair.py golden/test_commands.py",
         "what is printed for a node, as a user sees it",
     ),

@@ -8,11 +8,11 @@ from analyzer.errors import InputError, UsageError
 from analyzer.failure.conntrack_command import delete_command
 from analyzer.failure.loss import LossState, ServiceLoss, losses
 from analyzer.failure.route_loss import Count
-from analyzer.inputs.dumps import has_services
 from analyzer.inputs.recognised import Input, input_of
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.value import value
 from analyzer.questions.evaluating import evaluated_services
+from analyzer.questions.repairable import why_not
 from analyzer.repair.witness import Repaired, repaired
 
 TYPE_CHECKING = False
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from analyzer.semantics.base_chains import Rules
 
 _API: Final = "default/kubernetes:"
-#: A format that leaves out part of what rules match on.
-_LISTING: Final = "iptables-list"
 
 
 @value(kw_only=True)
@@ -57,7 +55,8 @@ def repair_of(options: SimpleNamespace, given: Input, died: Dead, objects: ApiOb
         AnalyzerError: nothing is dead, or no change is made of such rules.
     """
     for part in given.parts or (given,):
-        _check(part.ruleset)
+        if why := why_not(part.ruleset):
+            raise InputError(f"{part.ruleset.file}: {why}")
     if not died.is_anything:
         raise UsageError("repair: nothing is marked dead; add --dead-node, --dead-zone or --dead")
     _, services = evaluated_services(options, given)
@@ -125,37 +124,6 @@ def made(
             patches += found
             rulesets.append(with_table(ruleset, own))
     return tuple(patches), rulesets
-
-
-def _check(ruleset: Rules) -> None:
-    """Refuse rules of which a change could not be made.
-
-    Raises:
-        InputError: the message says what to give instead.
-    """
-    if isinstance(ruleset, Ruleset):
-        from analyzer.repair.applied import has_repair
-
-        repaired_already = has_repair(ruleset)
-        if ruleset.input_format == _LISTING:
-            raise InputError(
-                f"{ruleset.file}: a listing leaves out part of what rules match on, so it cannot "
-                "be repaired; use iptables-save"
-            )
-    else:
-        from analyzer.repair.nft import has_repair as has_table
-
-        repaired_already = has_table(ruleset)
-        if not has_services(ruleset):
-            raise InputError(
-                f"{ruleset.file}: nft prints rules of iptables-nft only in part; use "
-                "iptables-nft-save"
-            )
-    if repaired_already:
-        raise InputError(
-            f"{ruleset.file}: these rules already contain a repair: undo it (--print undo), and "
-            "take the dump again"
-        )
 
 
 def _others(given: Input) -> Sequence[Rules]:

@@ -100,6 +100,7 @@ class LossAnswer:
         typed: arguments of the program that run the same on standard input.
         is_of_bundle: whether the dump is from a bundle.
         repairs: the commands that print how to remove the dead; none if it is not known.
+        unrepairable: why `repair` refuses these rules; or empty.
         saved: the file that `repair` reads, where standard input has to be saved first; or empty.
         quiet: whether to leave out what to do next.
         place: the node, if dumps of several nodes are judged.
@@ -122,6 +123,7 @@ class LossAnswer:
     typed: str = ""
     is_of_bundle: bool = False
     repairs: Sequence[str] = ()
+    unrepairable: str = ""
     saved: str = ""
     quiet: bool = False
     place: str = ""

@@ -146,7 +146,11 @@ def _take_out(answer: LossAnswer, hurt: Sequence[ServiceLoss]) -> Iterator[_Step
         )
         yield _Step(says, (f"{listed} -o wide",), alone=True)
     at = f"; this is {answer.place}'s" if answer.place else ""
-    if answer.repairs and any(each.state is LossState.DEGRADED for each in hurt):
+    if not any(each.state is LossState.DEGRADED for each in hurt):
+        return
+    if answer.unrepairable:
+        yield _Step(f"API down: kubeodds repair needs another dump: {answer.unrepairable}.")
+    if answer.repairs:
         save = f"first save as {answer.saved} what you passed to standard input; "
         each = "each " if answer.repairs[1:] else ""
         yield _Step(

@@ -114,6 +114,7 @@ def _answer(
         rulesets=tuple(part.ruleset for part in given.parts or (given,)),
         quiet=options.quiet,
         repairs=_repairs(options, given, lost),
+        unrepairable=_unrepairable(options, given),
         saved=_saved(options),
         freshness=freshness(options, given),
     )
@@ -168,12 +169,23 @@ def _saved(options: SimpleNamespace) -> str:
     return _SAVED_BUNDLE if any(isinstance(e, Member) for e in options.dumps) else _SAVED_DUMP
 
 
+def _unrepairable(options: SimpleNamespace, given: Input) -> str:
+    """Return why `repair` refuses these rules, or nothing."""
+    if options.format != "text" or options.from_objects:
+        return ""
+    from analyzer.questions.repairable import why_not
+
+    return next(filter(None, (why_not(part.ruleset) for part in given.parts or (given,))), "")
+
+
 def _repairs(options: SimpleNamespace, given: Input, lost: Sequence[ServiceLoss]) -> Sequence[str]:
     """Return the commands that take out what is dead here, one for each dump to change.
 
     Of dumps of both IP versions, those in which something is to be gained.
     """
     if options.format != "text" or options.from_objects:
+        return ()
+    if _unrepairable(options, given):
         return ()
     dumps = [_saved(options) if each == "-" else each for each in dumps_of(options)]
     hurt = {each.service.version for each in lost if each.state is LossState.DEGRADED}

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from analyzer.kubeproxy.generate import node_name
+from analyzer.parsers.iptables_save import parse, render
+from analyzer.repair.applied import applied
 from tests.support.commands import DUMP, OBJECTS, Command
 from tests.support.dumps import cluster_ip, dump, two_endpoints
 from tests.support.mixed_clusters import files
@@ -173,6 +175,19 @@ def test_a_bundle_with_dumps_of_both_versions_is_repaired(command: Command) -> N
     done = command(*words, "--max-age", "999999999")
     assert done.status == 0, done.err
     assert "-I PREROUTING 1 -j KODDS-SERVICES" in done.out
+
+
+def test_no_repair_is_proposed_that_would_be_refused(command: Command) -> None:
+    rules = command("repair", DUMP, "--dead", "10.244.0.7", "--max-age", "999999999").out
+    with_it = applied(parse(Path(DUMP).read_text(), "dump"), rules)
+    text = command.file("repaired.txt", render(with_it))
+    found = steps(command, text, "--dead", "10.244.0.3")
+    says = "API down: kubeodds repair needs another dump: these rules already contain a repair"
+    assert any(says in line for line in found)
+    assert repairs(found) == []
+    done = command("repair", text, "--dead", "10.244.0.3")
+    assert done.status == 2
+    assert "these rules already contain a repair" in done.err
 
 
 def test_dumps_of_both_versions_are_repaired_one_after_the_other(command: Command) -> None:
