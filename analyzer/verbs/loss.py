@@ -99,6 +99,7 @@ def _answer(
 ) -> LossAnswer:
     absent, services = found
     lost = losses(services, died, Count(options.count))
+    why = _unrepairable(options, given, died)
     return LossAnswer(
         cluster=given.cluster,
         view=given.view,
@@ -113,8 +114,8 @@ def _answer(
         only_dead=options.count == Count.DEAD.value,
         rulesets=tuple(part.ruleset for part in given.parts or (given,)),
         quiet=options.quiet,
-        repairs=_repairs(options, given, lost),
-        unrepairable=_unrepairable(options, given),
+        repairs=() if why else _repairs(options, given, lost),
+        unrepairable=why,
         saved=_saved(options),
         freshness=freshness(options, given),
     )
@@ -169,10 +170,12 @@ def _saved(options: SimpleNamespace) -> str:
     return _SAVED_BUNDLE if any(isinstance(e, Member) for e in options.dumps) else _SAVED_DUMP
 
 
-def _unrepairable(options: SimpleNamespace, given: Input) -> str:
-    """Return why `repair` refuses these rules, or nothing."""
+def _unrepairable(options: SimpleNamespace, given: Input, died: Dead) -> str:
+    """Return why a repair of these rules is refused, or of no use; or nothing."""
     if options.format != "text" or options.from_objects:
         return ""
+    if died.takes(given.view.node, given.cluster):
+        return f"this one is from {given.view.node}, which you declared dead"
     from analyzer.questions.repairable import why_not
 
     return next(filter(None, (why_not(part.ruleset) for part in given.parts or (given,))), "")
@@ -184,8 +187,6 @@ def _repairs(options: SimpleNamespace, given: Input, lost: Sequence[ServiceLoss]
     Of dumps of both IP versions, those in which something is to be gained.
     """
     if options.format != "text" or options.from_objects:
-        return ()
-    if _unrepairable(options, given):
         return ()
     dumps = [_saved(options) if each == "-" else each for each in dumps_of(options)]
     hurt = {each.service.version for each in lost if each.state is LossState.DEGRADED}

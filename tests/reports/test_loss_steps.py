@@ -13,7 +13,7 @@ import pytest
 from analyzer.kubeproxy.generate import node_name
 from analyzer.parsers.iptables_save import parse, render
 from analyzer.repair.applied import applied
-from tests.support.commands import DUMP, OBJECTS, Command
+from tests.support.commands import DUMP, OBJECTS, Command, Done
 from tests.support.dumps import cluster_ip, dump, two_endpoints
 from tests.support.mixed_clusters import files
 from tests.support.noise import NOISE
@@ -28,6 +28,10 @@ SIX = (
 def steps(command: Command, *asked: str) -> list[str]:
     done = command("loss", *asked)
     assert done.status == 0, done.err
+    return steps_of(done)
+
+
+def steps_of(done: Done) -> list[str]:
     lines = done.out.splitlines()
     return lines[lines.index("What now") + 1 :] if "What now" in lines else []
 
@@ -188,6 +192,13 @@ def test_no_repair_is_proposed_that_would_be_refused(command: Command) -> None:
     done = command("repair", text, "--dead", "10.244.0.3")
     assert done.status == 2
     assert "these rules already contain a repair" in done.err
+
+
+def test_the_rules_of_a_dead_node_are_not_repaired(command: Command) -> None:
+    found = steps_of(command("loss", DUMP, *OBJECTS, "--node", "worker1", "--dead-node", "worker1"))
+    assert repairs(found) == []
+    says = "kubeodds repair needs another dump: this one is from worker1, which you declared dead."
+    assert f"2. API down: {says}" in found
 
 
 def test_dumps_of_both_versions_are_repaired_one_after_the_other(command: Command) -> None:
