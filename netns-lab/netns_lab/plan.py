@@ -153,12 +153,14 @@ def plan(
     versions = sorted({s.version for s in services if s.version is not None}) or [4]
     dying = _wholly_dead(view, dead)
     placed = _by_node(services, cluster, dying)
-    here = placed.pop(node, [])
+    here = placed.get(node, [])
     used = used_addresses(view, cluster)
     invented = {version: _free(_INVENTED[version], used) for version in versions}
     node_addresses = _node_addresses(cluster, node, versions, invented, own, node_ports)
     others = []
     for name, endpoints in sorted(placed.items()):
+        if name == node:
+            continue
         addresses = _node_addresses(cluster, name, versions, invented)
         host = _host(name, addresses, endpoints, placed, cluster, dead, dying)
         device = None if host.dead else pod_devices.get(name)
@@ -311,11 +313,19 @@ def _networks(
     placed: dict[str, list[Address]],
     cluster: Cluster,
 ) -> tuple[Network, ...]:
-    """Return the podCIDRs, or single addresses if other nodes' pods are in them too."""
+    """Return the podCIDRs, or single addresses if other nodes' pods are or may be in them too."""
     node = cluster.nodes.get(name)
     versions = {a.version for a in pods}
     cidrs = [n for n in node.pod_networks if n.version in versions] if node else []
     foreign = [a for other, each in placed.items() if other != name for a in each]
-    whole = tuple(n for n in cidrs if not any(a in n for a in foreign))
+    theirs = [
+        n for other, each in cluster.nodes.items() if other != name for n in each.pod_networks
+    ]
+    whole = tuple(
+        n
+        for n in cidrs
+        if not any(a in n for a in foreign)
+        and not any(each.version == n.version and n.overlaps(each) for each in theirs)
+    )
     alone = tuple(ip_network(a) for a in pods if not any(a in n for n in whole))
     return (*whole, *alone) if pods else ()

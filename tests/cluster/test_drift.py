@@ -35,9 +35,13 @@ def drifted(cluster: GeneratedCluster, mode: ProxyMode) -> Drifted:
         worker = reader(objects_file(Path(folder), cluster.items), shares=False)
     shown: dict[object, list[At]] = {}
     for node in NODES:
-        own_proxy = replace(cluster, node=node)
-        dump = own_proxy.nft if mode is ProxyMode.NFTABLES else own_proxy.dump
-        services: tuple[ServicePort, ...] = worker.shown(dump.encode(), node)
+        services: list[ServicePort] = []
+        if mode is ProxyMode.NFTABLES:
+            services += worker.shown(replace(cluster, node=node).nft.encode(), node)
+        else:
+            for family in cluster.families:
+                dump = replace(cluster, node=node, family=family).dump
+                services += worker.shown(dump.encode(), node)
         for each in services:
             key = each.name.text, each.protocol, each.version
             shown.setdefault(key, []).append(At(each, frozenset([node])))
@@ -47,19 +51,22 @@ def drifted(cluster: GeneratedCluster, mode: ProxyMode) -> Drifted:
     settings = ClusterSettings(
         mode=mode,
         version=version_from_text(cluster.layout.value),
-        cluster_cidrs=() if cidr is None else (ip_network(cidr),),
+        cluster_cidrs=() if cidr is None else tuple(map(ip_network, cidr.split(","))),
         masquerade_all="--masquerade-all" in flags,
     )
     wanted, _ = predict(cluster.items, known, settings, 1)
     own = {address for node in known.nodes.values() for address in node.addresses}
-    specs = parse_services(cluster.items, cluster.family)
     rows = [NodeRow(node=node, source=node, state=DONE, mode=mode.value) for node in NODES]
     return drift(
         rows,
         [EveryNode(at=tuple(at)) for at in shown.values()],
         wanted,
         ObjectFacts(
-            services={(each.name, each.protocol, cluster.family): each for each in specs},
+            services={
+                (each.name, each.protocol, family): each
+                for family in cluster.families
+                for each in parse_services(cluster.items, family)
+            },
             owner=lambda _: None,
             place=lambda address: known.placement(address).node,
         ),

@@ -1,13 +1,15 @@
 """Hypothesis strategies of whole clusters: API objects, and a kube-proxy that follows them.
 
 The objects are those that an API server would give: every address, NodePort and name has one
-owner, and the addresses of pods lie in the pods' networks.
+owner. Most often each node has a network of its pods; some clusters have one for all nodes, or
+give pods addresses of other networks, as Calico does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from ipaddress import ip_address, ip_network
 from typing import Any, Final
 
@@ -21,6 +23,7 @@ from analyzer.kubeproxy.generate import (
     render_rules,
     service_ports,
 )
+from analyzer.model.addresses import Network
 
 ZONES: Final = ("a", "b")
 NODES: Final = ("node-0", "node-1", "node-2")
@@ -31,6 +34,9 @@ _PODS: Final = {4: ip_network("10.244.0.0/16"), 6: ip_network("fd00:244::/48")}
 _HOSTS: Final = {4: ip_network("192.168.0.0/24"), 6: ip_network("fd00:168::/64")}
 _EXTERNAL: Final = {4: ip_network("198.51.100.0/24"), 6: ip_network("2001:db8:51::/64")}
 _BALANCERS: Final = {4: ip_network("198.18.0.0/16"), 6: ip_network("2001:db8:18::/64")}
+#: Prefix lengths of the network of one node's pods.
+_LENGTHS: Final = {4: 24, 6: 120}
+_OTHER: Final = {4: 6, 6: 4}
 #: Of clients: with and without the nodes, and the addresses that tests send from.
 _RANGES: Final = {
     4: ("192.0.2.0/24", "203.0.113.0/24", "192.168.0.0/16", "10.244.0.0/17", "203.0.113.1/32"),
@@ -45,14 +51,25 @@ class GeneratedCluster:
     items: list[Any]
     flags: tuple[str, ...]
     layout: RulesLayout
+    #: Of the IP versions of a cluster of two the one that is looked at.
     family: int
     node: str
 
     @property
     def proxy(self) -> ProxyConfig:
-        return proxy_config(
-            self.items, self.flags, node=self.node, layout=self.layout, family=self.family
-        )
+        return self._proxy(self.family)
+
+    @property
+    def families(self) -> tuple[int, ...]:
+        """The IP versions of nodes, that which is looked at first."""
+        addresses = [
+            ip_address(each["address"])
+            for item in self.items
+            if item["kind"] == "Node"
+            for each in item["status"]["addresses"]
+            if each["type"] == "InternalIP"
+        ]
+        return tuple(dict.fromkeys([self.family, *(each.version for each in addresses)]))
 
     @property
     def dump(self) -> str:
@@ -60,11 +77,50 @@ class GeneratedCluster:
 
     @property
     def nft(self) -> str:
-        """The ruleset in nftables mode, the other family's table empty."""
-        return render_nft(service_ports(self.items, self.layout, self.family), self.proxy)
+        """The ruleset in nftables mode, the table empty of a family that the nodes lack."""
+        services = [s for f in self.families for s in service_ports(self.items, self.layout, f)]
+        return render_nft(services, *map(self._proxy, self.families))
+
+    def _proxy(self, family: int) -> ProxyConfig:
+        return proxy_config(
+            self.items, self.flags, node=self.node, layout=self.layout, family=family
+        )
 
 
 _FAMILIES: Final = st.sampled_from((4, 6))
+#: How often a cluster has both IP versions.
+_BOTH: Final = st.sampled_from((False, False, True))
+
+
+class PodNetworks(Enum):
+    """What podCIDRs of nodes say of their pods' addresses."""
+
+    OWN = "each node has a network, of which its pods have addresses"
+    SHARED = "all nodes have the same network"
+    UNUSED = "no pod has an address of a node's network"
+    OTHERS = "pods have addresses of another node's network"
+
+
+#: Those of most clusters are drawn most often.
+_POD_NETWORKS: Final = st.sampled_from((*[PodNetworks.OWN] * 4, *PodNetworks))
+
+
+def pod_network(number: int, family: int) -> Network:
+    """Return the network that has the addresses of a node's pods."""
+    return ip_network((_PODS[family][256 * number], _LENGTHS[family]))
+
+
+def _named(number: int, family: int, pods: PodNetworks) -> str:
+    """Return the podCIDR of a node."""
+    match pods:
+        case PodNetworks.OWN:
+            return str(pod_network(number, family))
+        case PodNetworks.SHARED:
+            return str(_PODS[family])
+        case PodNetworks.UNUSED:
+            return str(pod_network(128 + number, family))
+        case PodNetworks.OTHERS:
+            return str(pod_network((number + 1) % len(NODES), family))
 
 
 @st.composite
@@ -74,24 +130,33 @@ def clusters(
     *,
     plain: bool = False,
     families: st.SearchStrategy[int] = _FAMILIES,
+    both: st.SearchStrategy[bool] = _BOTH,
+    pods: st.SearchStrategy[PodNetworks] = _POD_NETWORKS,
 ) -> GeneratedCluster:
     """Draw a cluster of up to five Services, and the kube-proxy of one of its nodes.
 
-    Services that are `plain` have a ClusterIP and nothing else.
+    Services that are `plain` have a ClusterIP and nothing else. In a cluster of both IP versions
+    `families` says which is looked at, of which the first Service is.
     """
     family = draw(families)
+    known = (family, _OTHER[family]) if layout.reads_slices and draw(both) else (family,)
+    networks = draw(pods)
     count = draw(st.integers(1, 5))
     items: list[Any] = []
     for number in range(len(NODES)):
         zoned = {"topology.kubernetes.io/zone": ZONES[number % 2]}
-        items.append(_node(number, family, zoned if draw(st.booleans()) else {}))
+        cidrs = [_named(number, each, networks) for each in known]
+        items.append(_node(number, known, zoned if draw(st.booleans()) else {}, cidrs))
     for number in range(count):
-        items += draw(_services(number, family, layout, plain=plain))
+        theirs = draw(_families_of(known)) if number else draw(_families_of(known, family))
+        items += draw(_services(number, theirs, layout, plain=plain))
     if not layout.reads_slices:
         items += as_endpoints(items)
     if draw(st.booleans()):
-        items.append({"kind": "ServiceCIDR", "spec": {"cidrs": [str(_SERVICES[family])]}})
-    flags = [f"--cluster-cidr={_PODS[family]}"] if draw(st.integers(0, 3)) else []
+        cidrs = [str(_SERVICES[each]) for each in known]
+        items.append({"kind": "ServiceCIDR", "spec": {"cidrs": cidrs}})
+    all_pods = ",".join(str(_PODS[each]) for each in known)
+    flags = [f"--cluster-cidr={all_pods}"] if draw(st.integers(0, 3)) else []
     flags += ["--masquerade-all"] if not draw(st.integers(0, 3)) else []
     if layout.minor >= RulesLayout.V1_25.minor and not draw(st.integers(0, 3)):
         flags.append("--iptables-localhost-nodeports=false")
@@ -171,7 +236,7 @@ def one_service(layout: RulesLayout, *, endpoints: int, plain: bool = False) -> 
         "endpoints": places,
         "ports": [{"name": "http", "protocol": "TCP", "port": 8080}],
     }
-    nodes = [_node(number, 4, {}) for number in range(len(NODES))]
+    nodes = [_node(number, (4,), {}, [str(_PODS[4])]) for number in range(len(NODES))]
     flags = (f"--cluster-cidr={_PODS[4]}",)
     items = [*nodes, service, of_it]
     if not layout.reads_slices:
@@ -179,19 +244,29 @@ def one_service(layout: RulesLayout, *, endpoints: int, plain: bool = False) -> 
     return GeneratedCluster(items, flags, layout, 4, NODES[0])
 
 
-def _node(number: int, family: int, labels: dict[str, str]) -> Any:
-    address = {"type": "InternalIP", "address": str(_HOSTS[family][10 + number])}
+def _node(
+    number: int, families: Sequence[int], labels: dict[str, str], networks: Sequence[str]
+) -> Any:
+    addresses = [
+        {"type": "InternalIP", "address": str(_HOSTS[family][10 + number])} for family in families
+    ]
     return {
         "kind": "Node",
         "metadata": {"name": NODES[number], "labels": labels},
-        "spec": {"podCIDRs": [str(_PODS[family])]},
-        "status": {"addresses": [address]},
+        "spec": {"podCIDRs": [*networks]},
+        "status": {"addresses": addresses},
     }
+
+
+def _families_of(known: tuple[int, ...], *least: int) -> st.SearchStrategy[tuple[int, ...]]:
+    """Return strategies of a Service's IP versions, in the order of its own."""
+    some = [known, known[::-1], *((each,) for each in known)]
+    return st.sampled_from([each for each in dict.fromkeys(some) if {*least} <= {*each}])
 
 
 @st.composite
 def _services(
-    draw: st.DrawFn, number: int, family: int, layout: RulesLayout, *, plain: bool
+    draw: st.DrawFn, number: int, families: tuple[int, ...], layout: RulesLayout, *, plain: bool
 ) -> list[Any]:
     """Draw a Service, whose addresses and ports only its number has, and its EndpointSlices."""
     kind = (
@@ -202,8 +277,8 @@ def _services(
     policies = st.sampled_from(("Cluster", "Local"))
     spec: dict[str, Any] = {
         "type": kind,
-        "clusterIP": str(_SERVICES[family][100 + number]),
-        "clusterIPs": [str(_SERVICES[family][100 + number])],
+        "clusterIP": str(_SERVICES[families[0]][100 + number]),
+        "clusterIPs": [str(_SERVICES[family][100 + number]) for family in families],
         "ports": ports,
         "sessionAffinity": "None",
         "internalTrafficPolicy": draw(policies),
@@ -214,13 +289,15 @@ def _services(
         spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": seconds}}
     external = range(0 if plain else draw(st.sampled_from((0, 0, 1, 2))))
     if external:
-        spec["externalIPs"] = [str(_EXTERNAL[family][2 * number + at]) for at in external]
+        spec["externalIPs"] = [
+            str(_EXTERNAL[f][2 * number + at]) for f in families for at in external
+        ]
     # An API server of 1.20 refuses it of external IPs alone; kube-proxy heeds it since 1.29.
     if kind != "ClusterIP" or (external and layout.minor > RulesLayout.V1_28.minor):
         spec["externalTrafficPolicy"] = draw(policies)
     status: dict[str, Any] = {}
     if kind == "LoadBalancer":
-        status, more = draw(_balancer(number, family, spec["externalTrafficPolicy"]))
+        status, more = draw(_balancer(number, families, spec["externalTrafficPolicy"]))
         spec |= more
     service = {
         "kind": "Service",
@@ -228,7 +305,7 @@ def _services(
         "spec": spec,
         "status": {"loadBalancer": status},
     }
-    return [service, *draw(_slices(name, namespace, ports, family))]
+    return [service, *(each for f in families for each in draw(_slices(name, namespace, ports, f)))]
 
 
 _annotations = st.sampled_from(
@@ -257,13 +334,16 @@ def _service_ports(draw: st.DrawFn, number: int, kind: str) -> list[Any]:
 
 
 @st.composite
-def _balancer(draw: st.DrawFn, number: int, family: int, policy: str) -> tuple[Any, Any]:
+def _balancer(
+    draw: st.DrawFn, number: int, families: tuple[int, ...], policy: str
+) -> tuple[Any, Any]:
     """Draw the status and the spec of a Service's load balancers."""
     found = range(draw(st.sampled_from((0, 1, 1, 2))))
-    ingress = [{"ip": str(_BALANCERS[family][2 * number + at])} for at in found]
+    ingress = [{"ip": str(_BALANCERS[f][2 * number + at])} for f in families for at in found]
     more: dict[str, Any] = {}
     if draw(st.booleans()):
-        ranges = st.lists(st.sampled_from(_RANGES[family]), unique=True, min_size=1, max_size=3)
+        some = [each for family in families for each in _RANGES[family]]
+        ranges = st.lists(st.sampled_from(some), unique=True, min_size=1, max_size=3)
         more["loadBalancerSourceRanges"] = draw(ranges)
     if policy == "Local":
         more["healthCheckNodePort"] = 31_000 + number
@@ -283,7 +363,7 @@ def _slices(
         if not part and at:
             continue
         meta = {
-            "name": f"{name}-{at}",
+            "name": f"{name}-ipv{family}-{at}",
             "namespace": namespace,
             "labels": {"kubernetes.io/service-name": name},
         }

@@ -142,8 +142,11 @@ class Promises:
             if spec.get("clusterIP") in (None, "None", ""):
                 continue
             ingress = service.get("status", {}).get("loadBalancer", {}).get("ingress", [])
+            cluster_ips = spec.get("clusterIPs") or [spec["clusterIP"]]
+            if all(ip_address(each).version != self.family for each in cluster_ips):
+                continue  # whatever other addresses it has
             addresses = [
-                *[("ClusterIP", a) for a in spec.get("clusterIPs") or [spec["clusterIP"]]],
+                *[("ClusterIP", a) for a in cluster_ips],
                 *[("ExternalIP", a) for a in spec.get("externalIPs", [])],
                 *[("LoadBalancerIP", each["ip"]) for each in ingress if "ip" in each],
             ]
@@ -271,7 +274,8 @@ class Promises:
 
     def _is_kept_out(self, spec: Any, frontend: Frontend, source: Source) -> bool:
         """Tell whether source ranges of a balancer leave a source out."""
-        ranges = [ip_network(n) for n in spec.get("loadBalancerSourceRanges", [])]
+        listed = [ip_network(n) for n in spec.get("loadBalancerSourceRanges", [])]
+        ranges = [n for n in listed if n.version == self.family]  # of no other version
         asked = frontend.kind == "LoadBalancerIP" and bool(ranges)
         return asked and not _within(source.address, ranges)
 

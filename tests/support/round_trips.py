@@ -48,8 +48,9 @@ class OfObjects(Promises):
         ignored = nftables and self.version < (1, 31)
         self.masquerades_all = "--masquerade-all" in cluster.flags and not ignored
         self.kubelet = False
-        cidrs = [f.partition("=")[2] for f in cluster.flags if f.startswith("--cluster-cidr")]
-        self.pods = ip_network(cidrs[0]) if cidrs else None
+        given = [f.partition("=")[2] for f in cluster.flags if f.startswith("--cluster-cidr")]
+        networks = [ip_network(text) for each in given for text in each.split(",")]
+        self.pods = next((n for n in networks if n.version == self.family), None)
         self._items = cluster.items
 
 
@@ -107,7 +108,8 @@ class RoundTrip:
         """Check that the Services are those of the objects."""
         assert {each.code for each in self.view.diagnostics} <= self.codes
         asked = [Asked(*each) for each in self.promises.frontends()]
-        shown = {(s.name.text, s.protocol): s for s in self.view.services}
+        services = [s for s in self.view.services if s.version == self.cluster.family]
+        shown = {(s.name.text, s.protocol): s for s in services}
         assert shown.keys() == {a.key for a in asked}
         for key, service in shown.items():
             self._check_service(service, [a for a in asked if a.key == key])

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
@@ -26,23 +26,13 @@ from tests.support.lab.verified import Verified, options
 _WITH_NFT: Final = frozenset({RulesLayout.V1_30, RulesLayout.V1_36})
 #: There are many routes, and whatever is wrong with one is most often wrong with all its flows.
 _RESOLUTION: Final = ("--resolution", "20%")
-#: The network of each node's pods, of which endpoints have addresses.
-_POD_NETWORK: Final = {4: "10.244.{}.0/24", 6: "fd00:244::{}00/120"}
-
-
-def with_pod_networks(cluster: GeneratedCluster) -> list[Any]:
-    """Return objects whose nodes have networks of their own."""
-    nodes = [each for each in cluster.items if each["kind"] == "Node"]
-    for number, node in enumerate(nodes):
-        node["spec"]["podCIDRs"] = [_POD_NETWORK[cluster.family].format(number)]
-    return cluster.items
 
 
 def put(cluster: GeneratedCluster, verified: Verified, *, nft: bool) -> None:
     """Measure what is predicted of one cluster's rules."""
     text = cluster.nft if nft else with_chains_of_the_kubelet(cluster.dump)
     case = f"{'nftables' if nft else 'iptables'} {cluster.layout.value} IPv{cluster.family}"
-    verified.put(text, with_pod_networks(cluster), cluster.node, case, _RESOLUTION)
+    verified.put(text, cluster.items, cluster.node, case, _RESOLUTION)
 
 
 def _try(layout: RulesLayout, number: int, use: Callable[[GeneratedCluster], None]) -> None:
