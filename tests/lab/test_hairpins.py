@@ -7,6 +7,7 @@ Held elsewhere: how the flows of endpoints are sent and counted (`test_every_cli
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -134,20 +135,43 @@ def test_a_pod_of_the_node_gets_no_answer_from_itself_if_its_source_is_kept(
     assert predicted["10.244.1.9"]["lower"]["value"] == unanswered
 
 
+def written(folder: Path, networks: Callable[[int], str], *, at_node: bool = False) -> list[str]:
+    """Write a Service's dump and objects, and return what names them; nodes have `networks`.
+
+    With `at_node`, one more endpoint has the address of the second node.
+    """
+    made = one_service(RulesLayout.V1_36, endpoints=3, plain=True)
+    for number, node in enumerate(each for each in made.items if each["kind"] == "Node"):
+        node["spec"]["podCIDRs"] = [networks(number)]
+    if at_node:
+        (slice_,) = (each for each in made.items if each["kind"] == "EndpointSlice")
+        slice_["endpoints"].append({**slice_["endpoints"][1], "addresses": ["192.168.0.11"]})
+    dump, objects = folder / "dump.txt", folder / "objects.json"
+    dump.write_text(made.dump)
+    objects.write_text(json.dumps({"kind": "List", "items": made.items}))
+    return [str(dump), "--objects", str(objects), "--node", made.node, "--from", "hairpin"]
+
+
+@pytest.mark.parametrize(
+    "networks",
+    [lambda at: f"10.244.{16 * ((at + 1) % 3)}.0/20", lambda _: "10.244.0.0/16"],
+    ids=["another node's", "all nodes'"],
+)
+def test_pods_have_addresses_of_any_nodes_network(
+    tmp_path: Path, networks: Callable[[int], str]
+) -> None:
+    """As some network plugins give them; no node takes another one's pods for its own."""
+    done = kubeodds("lab", "verify", *written(tmp_path, networks), "-o", "json")
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["agrees"], found["left_out"]) == (0, True, [])
+
+
 @pytest.mark.parametrize("verb", ["verify", "run"])
 def test_an_endpoint_at_another_node_is_answered_there_by_pods_beside_it(
     tmp_path: Path, verb: str
 ) -> None:
     """Their answers do not pass this node, which alone could translate them back."""
-    made = one_service(RulesLayout.V1_36, endpoints=3, plain=True)
-    for number, node in enumerate(each for each in made.items if each["kind"] == "Node"):
-        node["spec"]["podCIDRs"] = [f"10.244.{16 * number}.0/20"]
-    (slice_,) = (each for each in made.items if each["kind"] == "EndpointSlice")
-    slice_["endpoints"].append({**slice_["endpoints"][1], "addresses": ["192.168.0.11"]})
-    dump, objects = tmp_path / "dump.txt", tmp_path / "objects.json"
-    dump.write_text(made.dump)
-    objects.write_text(json.dumps({"kind": "List", "items": made.items}))
-    given = [str(dump), "--objects", str(objects), "--node", made.node, "--from", "hairpin"]
+    given = written(tmp_path, lambda at: f"10.244.{16 * at}.0/20", at_node=True)
     done = kubeodds("lab", verb, *given, "-o", "json")
     found = json.loads(done.stdout)
     assert (done.returncode, found["agrees"]) == (0, True)
