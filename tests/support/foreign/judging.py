@@ -21,11 +21,10 @@ from analyzer.model.addresses import Address
 from analyzer.model.endings import total
 from analyzer.model.probability import Bounds, Dyadic
 from analyzer.semantics.base_chains import Rules
+from tests.support.foreign.families import FAMILIES
 from tests.support.foreign.ground import Ground, rules_of
 from tests.support.foreign.naive import Asked, truth
 
-#: Clients outside, among them those that foreign rules ask for.
-_OUTSIDE = ("203.0.113.1", "203.0.113.77", "192.0.2.7", "192.0.2.5", "198.51.100.9", "10.7.7.7")
 _DEVICES = {Source.POD: "cni0", Source.POD_ELSEWHERE: "eth0", Source.EXTERNAL: "eth0"}
 
 
@@ -49,7 +48,7 @@ def faults(
         (service, frontend)
         for service in view.services
         for frontend in service.frontends
-        if {e.address.version for e in service.endpoints} == {4}
+        if {e.address.version for e in service.endpoints} == {ground.version}
     ]
     if not ways:
         return
@@ -67,11 +66,14 @@ def _sources(
         (Source.POD_ELSEWHERE, (*ground.pods_elsewhere, *ground.pods_of_none)),
     ):
         for network in networks:
-            for part in (network, *network.subnets(min(2, 32 - network.prefixlen))):
+            for part in (
+                network,
+                *network.subnets(min(2, network.max_prefixlen - network.prefixlen)),
+            ):
                 yield source, part[random.randrange(1, part.num_addresses - 1)]
     for address in ground.own[:1]:
         yield Source.NODE, address
-    for text in _OUTSIDE:
+    for text in FAMILIES[ground.version].outside:
         yield Source.EXTERNAL, ip_address(text)
     for endpoint in service.endpoints:
         kind = _kind(ground, endpoint.address)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Final
 
-from analyzer.model.addresses import Address
+from analyzer.model.addresses import IPV4, Address
 from analyzer.model.iptables import matches as m
 from analyzer.model.iptables import targets as t
 from analyzer.model.iptables.options import AddressRange, Option, Range
@@ -22,6 +22,8 @@ from tests.support.naive.draws import Script, distribution
 from tests.support.naive.nft import Flow, Verdict
 from tests.support.naive.node import Ended, Node, registrations
 
+#: Matches of IPv6 on headers that packets of the flows asked about do not have.
+_OPTIONAL_HEADERS: Final = frozenset({"ipv6header", "frag", "rt", "dst"})
 #: Where nat changes destinations; what is called later is met behind it.
 _DSTNAT: Final = -100
 
@@ -69,7 +71,7 @@ def kinds(rulesets: Sequence[Rules], own: Sequence[Address], asked: Asked) -> di
 
 def _node(rulesets: Sequence[Rules], own: Sequence[Address], asked: Asked, script: Script) -> _Node:
     flow = Flow(
-        family="ip",
+        family="ip" if asked.destination.version == IPV4 else "ip6",
         protocol=asked.protocol,
         source=asked.source,
         source_port=40000,
@@ -323,6 +325,14 @@ class _Walk:
                 return negated
             case m.MatchConntrack(state=state) if state is not None:
                 return self._state(state)
+            case m.MatchIcmp() | m.MatchIcmp6():
+                return False  # a flow to a Service is of another protocol
+            case m.MatchTtl() | m.MatchHl():
+                equal, least = match.equal, -1 if match.above is None else match.above
+                assert (match.below, equal is not None and equal.negated) == (None, False)
+                return flow.hops > least and (equal is None or flow.hops == equal.value)
+            case m.MatchUnknown(text) if text.split()[1] in _OPTIONAL_HEADERS:
+                return False  # before it comes to a `!`
             case m.MatchRandom(threshold):
                 chance = Fraction(threshold, 1 << 31)
                 return self._node.script.draw((chance, 1 - chance)) == 0

@@ -19,6 +19,7 @@ from typing import Final
 from netns_lab.namespace import Namespace, leave_host
 from tests.support.foreign.ground import Ground, Grounds
 from tests.support.foreign.rows import Writer
+from tests.support.lab.kernel_clusters import with_chains_of_the_kubelet
 from tests.support.lab.verified import Verified, options
 
 #: Objects that rules count with would have to be made first.
@@ -35,7 +36,7 @@ def written(ground: Ground, draw: Random) -> str:
     """Return a capture with rules of others."""
     writer = Writer(ground, draw)
     if not ground.is_nft:
-        return _COUNTED.sub("", writer.iptables())
+        return with_chains_of_the_kubelet(_COUNTED.sub("", writer.iptables()))
     foreign = writer.nft()
     return "".join((foreign.text, *foreign.beside))
 
@@ -87,7 +88,9 @@ def main() -> int:
             verified.counts["refused"] += 1
             continue
         (objects,) = ground.path.parent.glob("objects.json*")
-        case = "/".join(ground.path.parts[-3:-1])
+        case = f"{'/'.join(ground.path.parts[-3:-1])} IPv{ground.version}"
+        if ground.generated is not None:
+            case += f" as of {ground.generated[0].value}"
         verified.put(text, objects, ground.node, case, [*dead(ground, draw), *_RESOLUTION])
     return verified.finish()
 

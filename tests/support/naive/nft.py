@@ -49,6 +49,7 @@ class Flow:
     source_port: int
     destination: Address
     destination_port: int
+    hops: int = 64
     mark: int = 0
     flow_mark: int = 0
     iif: str = "eth0"
@@ -243,6 +244,9 @@ class Walk:
                 }[key]
             case e.Ct(key, direction):
                 return self.conntrack(key, direction)
+            case e.Exthdr("exthdr", _, field):
+                self.holds(field is None)  # its header is not there
+                return False
             case e.Fib("type", flags):
                 asked = flow.destination if "daddr" in flags else flow.source
                 return "local" if asked in flow.own or asked.is_loopback else "unicast"
@@ -265,6 +269,8 @@ class Walk:
             self.holds(header == flow.family)
         elif header != "th":
             self.holds(header == flow.protocol)
+        if name in {"protocol", "nexthdr"}:
+            return NUMBERS[flow.protocol]
         return getattr(flow, _FIELDS[name])
 
     def conntrack(self, key: str, direction: str | None) -> Any:
@@ -372,4 +378,6 @@ _FIELDS: Final = {
     "daddr": "destination",
     "sport": "source_port",
     "dport": "destination_port",
+    "ttl": "hops",
+    "hoplimit": "hops",
 }
