@@ -113,13 +113,13 @@ class SendersBehind:
 
     def why_not(self, service: ServicePort, route: Route, sender: Endpoint) -> str | None:
         """Return why an endpoint's flows to its own Service are not sent; None if they are."""
-        mute = self.why_not_to_here(service, sender)
+        mute = self.why_not_to_here(service, route, sender)
         if mute != BEHIND or not self._lab.question.sends_behind:
             return mute
         found = self._found(service, route, sender)
         return found if isinstance(found, str) else None
 
-    def why_not_to_here(self, service: ServicePort, sender: Endpoint) -> str | None:
+    def why_not_to_here(self, service: ServicePort, route: Route, sender: Endpoint) -> str | None:
         """Return the same for a sender whose flows come to the lab's own node as they were sent."""
         mute = self._lab.why_mute(sender)
         host = self._hosts.get(sender.address)
@@ -128,8 +128,34 @@ class SendersBehind:
         if sender.address not in host.plan.addresses:
             return None
         dead = self._lab.question.dead.endpoints
-        beside = {e.address for e in service.endpoints if e not in dead} - {sender.address}
-        return DIRECT if any(self._hosts.get(each) is host for each in beside) else None
+        beside = frozenset(
+            each.address
+            for each in service.endpoints
+            if each not in dead and self._hosts.get(each.address) is host
+        ) - {sender.address}
+        return DIRECT if beside and not self._masqueraded(service, route, sender, beside) else None
+
+    def _masqueraded(
+        self, service: ServicePort, route: Route, sender: Endpoint, to: frozenset[Address]
+    ) -> bool:
+        """Return whether all of a sender's flows that come to some addresses are masqueraded.
+
+        So their answers come back to the lab's own node.
+        """
+        packet = Packet(
+            protocol=service.protocol,
+            source=sender.address,
+            destination=self._sent_to(route, sender.address),
+            destination_port=route.frontend.port,
+            in_interface=_UPLINK,
+        )
+        try:
+            every = [left for left, _ in _walked(self._place(self._own), packet)]
+        except NotMeasuredError:
+            return False
+        return all(
+            left.masqueraded is True or left.fate in ENDED for left in every if left.to in to
+        )
 
     def expected(self, service: ServicePort, route: Route, sender: Endpoint) -> Arriving:
         """Return the prediction for the flows of a sender whose node has rules of its own.

@@ -51,7 +51,7 @@ def by_sender(lab: Any, places: RouteByDump) -> Iterator[RouteByDump]:
         yield places
         return
     for share in first[1].shares:
-        if lab.behind.why_not_to_here(first[0], share.endpoint) is None:
+        if lab.behind.why_not_to_here(*first, share.endpoint) is None:
             yield {file: _sent_by(place, share.endpoint) for file, place in places.items()}
 
 

@@ -28,7 +28,7 @@ def why_not_traced(lab: Lab, service: ServicePort, route: Route) -> str | None:
 
     On a hairpin route, flows are traced at the lab's own node.
     """
-    reasons = [lab.behind.why_not_to_here(service, each.endpoint) for each in route.shares]
+    reasons = [lab.behind.why_not_to_here(service, route, each.endpoint) for each in route.shares]
     if route.source is not Source.HAIRPIN or not reasons or None in reasons:
         return None
     why = "; ".join(dict.fromkeys(filter(None, reasons)))
@@ -46,7 +46,7 @@ def traced(lab: Lab, given: Input, service: ServicePort, route: Route) -> FlowTr
         share = next(
             each
             for each in route.shares
-            if lab.behind.why_not_to_here(service, each.endpoint) is None
+            if lab.behind.why_not_to_here(service, route, each.endpoint) is None
         )
         sender, route = share.endpoint.address, seen_from(service, route, share)
     flow = OneFlow(lab, service, route, 1, sender)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -135,12 +136,18 @@ def test_a_pod_of_the_node_gets_no_answer_from_itself_if_its_source_is_kept(
     assert predicted["10.244.1.9"]["lower"]["value"] == unanswered
 
 
-def written(folder: Path, networks: Callable[[int], str], *, at_node: bool = False) -> list[str]:
+def written(
+    folder: Path,
+    networks: Callable[[int], str],
+    *,
+    at_node: bool = False,
+    flags: tuple[str, ...] = ("--cluster-cidr=10.244.0.0/16",),
+) -> list[str]:
     """Write a Service's dump and objects, and return what names them; nodes have `networks`.
 
     With `at_node`, one more endpoint has the address of the second node.
     """
-    made = one_service(RulesLayout.V1_36, endpoints=3, plain=True)
+    made = replace(one_service(RulesLayout.V1_36, endpoints=3, plain=True), flags=flags)
     for number, node in enumerate(each for each in made.items if each["kind"] == "Node"):
         node["spec"]["podCIDRs"] = [networks(number)]
     if at_node:
@@ -167,14 +174,19 @@ def test_pods_have_addresses_of_any_nodes_network(
 
 
 @pytest.mark.parametrize("verb", ["verify", "run"])
+@pytest.mark.parametrize("is_masqueraded", [True, False], ids=["masqueraded", "not"])
 def test_an_endpoint_at_another_node_is_answered_there_by_pods_beside_it(
-    tmp_path: Path, verb: str
+    tmp_path: Path, verb: str, *, is_masqueraded: bool
 ) -> None:
-    """Their answers do not pass this node, which alone could translate them back."""
-    given = written(tmp_path, lambda at: f"10.244.{16 * at}.0/20", at_node=True)
+    """Unless masqueraded: these answers do not pass this node, which alone translates them back."""
+    flags = ("--cluster-cidr=10.244.0.0/16",) if is_masqueraded else ()
+    given = written(tmp_path, lambda at: f"10.244.{16 * at}.0/20", at_node=True, flags=flags)
     done = kubeodds("lab", verb, *given, "-o", "json")
     found = json.loads(done.stdout)
     assert (done.returncode, found["agrees"]) == (0, True)
     senders = [each["endpoints"][0]["address"] for each in found["measurements"]]
-    assert senders == ["10.244.0.0", "10.244.16.0", "10.244.32.0"]
-    assert "pods of its node answer an endpoint that has another node's address" in done.stderr
+    at_node = ["192.168.0.11"] if is_masqueraded else []
+    assert senders == ["10.244.0.0", "10.244.16.0", "10.244.32.0", *at_node]
+    assert all(e["answered"] == e["landed"] for m in found["measurements"] for e in m["endpoints"])
+    says = "pods of its node answer an endpoint that has another node's address"
+    assert (says in done.stderr) is not is_masqueraded

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from random import Random
 
@@ -111,7 +111,7 @@ class Writer:
         chain = self._random.choice([*_BASES[table], *self._random.sample(ours, min(3, len(ours)))])
         if chain in _BASES[table] and self._random.random() < 0.1 and table != "nat":
             tables[table] = body.replace(f":{chain} ACCEPT", f":{chain} DROP")
-            return "".join(tables.values())
+            return _joined(tables.values())
         rows = [f"-A {chain} {self._match(chain)}-j {self._target(table, chain)}"]
         declared = ""
         if self._random.random() < 0.2:
@@ -121,7 +121,7 @@ class Writer:
             jump = self._random.choice("jg")
             rows = [f"-A {chain} {self._match(chain)}-{jump} {mine}", inside]
         tables[table] = _put(body, declared, chain, rows, self._random)
-        return "".join(tables.values())
+        return _joined(tables.values())
 
     def _match(self, chain: str) -> str:
         entering = chain not in {*_LEAVING, "OUTPUT"}
@@ -331,6 +331,11 @@ def _tables(text: str) -> Iterator[tuple[str, str]]:
         yield body.partition("*")[2].partition("\n")[0], body
 
 
+def _joined(tables: Iterable[str]) -> str:
+    """Return a dump of tables, each closed as it is opened."""
+    return "".join(f"{each}# Completed\n" if each.startswith("#") else each for each in tables)
+
+
 def _put(body: str, declared: str, chain: str, rows: list[str], random: Random) -> str:
     lines = body.splitlines(keepends=True)
     first = next(at for at, line in enumerate(lines) if line.startswith(("-A", "COMMIT")))
@@ -348,5 +353,5 @@ def split(text: str, random: Random) -> tuple[str, str]:
     tables = dict(_tables(text))
     away = [name for name in tables if name != "nat"]
     moved = set(random.sample(away, random.randint(1, len(away)))) if away else set()
-    first = "".join(body for name, body in tables.items() if name not in moved)
-    return first, "".join(tables[name] for name in moved)
+    first = _joined(body for name, body in tables.items() if name not in moved)
+    return first, _joined(tables[name] for name in moved)

@@ -28,8 +28,9 @@ _COUNTED: Final = re.compile(r" -m nfacct --nfacct-name +\S+")
 _RATE_OF_NFT: Final = 0.5
 _RATE_OF_DEATHS: Final = 0.5
 _RATE_OF_NODES: Final = 0.5
-#: What rules of others change is most often all flows of a route.
-_RESOLUTION: Final = ("--resolution", "10%")
+#: What rules of others change is most often all flows of a route. Those that are not understood
+#: match none of the packets that are sent.
+_OPTIONS: Final = ("--resolution", "10%", "--lenient")
 
 
 def written(ground: Ground, draw: Random) -> str:
@@ -91,7 +92,7 @@ def main() -> int:
         case = f"{'/'.join(ground.path.parts[-3:-1])} IPv{ground.version}"
         if ground.generated is not None:
             case += f" as of {ground.generated[0].value}"
-        verified.put(text, objects, ground.node, case, [*dead(ground, draw), *_RESOLUTION])
+        verified.put(text, objects, ground.node, case, [*dead(ground, draw), *_OPTIONS])
     return verified.finish()
 
 
