@@ -9,7 +9,7 @@ import pytest
 from tests.support.captures import FIXTURES
 from tests.support.foreign.ground import Ground, Grounds
 from tests.support.foreign.judging import faults
-from tests.support.foreign.pieces import faults_between, looks_whole
+from tests.support.foreign.pieces import are_drawn_elsewhere, faults_between, looks_whole
 from tests.support.foreign.trying import TRIALS, tried
 
 GROUNDS = Grounds()
@@ -57,3 +57,11 @@ def test_only_what_iptables_save_may_print_looks_whole() -> None:
     assert not looks_whole(text.replace("COMMIT\n", "", 1))
     assert not looks_whole(text.replace(":KUBE-POSTROUTING - [0:0]\n", "", 1))  # it has rows
     assert not looks_whole(text.replace(":KUBE-NODEPORTS - [0:0]\n", ""))  # rules lead there
+
+
+def test_draws_that_are_lost_without_a_trace_are_those_of_endpoints_that_others_draw() -> None:
+    kept = "-A KUBE-SVL-A -j KUBE-SEP-B\n"
+    lost = "-A KUBE-SVC-A -m statistic --mode random --probability 0.5 -j KUBE-SEP-B\n"
+    assert are_drawn_elsewhere(kept + lost, kept)
+    assert not are_drawn_elsewhere(kept + lost, lost.replace("-B", "-C"))
+    assert not are_drawn_elsewhere(f"{kept}{lost}-A KUBE-SVC-A -j MASQ\n", kept)

@@ -19,7 +19,7 @@ from analyzer.kubeproxy.predict.templates import (
     frontend_at,
     kind_of,
 )
-from analyzer.kubeproxy.predict.walked import walked
+from analyzer.kubeproxy.predict.walked import companion, walked
 from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import Route, ServicePort, Source, each_network
 from analyzer.model.addresses import Address, Network
@@ -105,6 +105,7 @@ class _Predicted:
         self._cluster = cluster
         self._every = frozenset(proxies)
         self._relations = NodeRelations(self._proxies, cluster)
+        self._beside: ServicePortSpec | None = None
         self._draws = DrawnShares(mode, next(iter(proxies.values())).layout.digits)
 
     def of(
@@ -122,7 +123,9 @@ class _Predicted:
                 asked.setdefault(
                     each.shape, ShapeRequest(shape=each.shape, service=service, node=each.first)
                 )
-        templates = Templates(self._mode, self._proxies, self._cluster).of(asked.values())
+        self._beside = companion(services)
+        every = Templates(self._mode, self._proxies, self._cluster, self._beside)
+        templates = every.of(asked.values())
         for service, own in zip(services, classes, strict=True):
             lists: dict[object, DrawnEndpoints] = {}
             yield EveryNode(
@@ -236,7 +239,7 @@ class _Predicted:
 
     def _walked(self, spec: ServicePortSpec, node: str) -> ServicePort:
         """Return a ServicePort from an evaluation of its own rules."""
-        view = walked([spec], self._proxies[node], self._mode, self._cluster)
+        view = walked([spec], self._proxies[node], self._mode, self._cluster, self._beside)
         named = [s for s in view.services if s.protocol == spec.protocol]
         found = next((s for s in named if s.name.text == spec.name), None)
         if found is None:  # the rules do not show it, so nothing is known of it

@@ -117,12 +117,19 @@ class ShapeRequest:
 
 
 class Templates:
-    """Evaluates shapes, those of one node together."""
+    """Evaluates shapes, those of one node together, and `beside` them a `companion`."""
 
-    def __init__(self, mode: ProxyMode, proxies: dict[str, ProxyConfig], cluster: Cluster) -> None:
+    def __init__(
+        self,
+        mode: ProxyMode,
+        proxies: dict[str, ProxyConfig],
+        cluster: Cluster,
+        beside: ServicePortSpec | None,
+    ) -> None:
         self._mode = mode
         self._proxies = proxies
         self._cluster = cluster
+        self._beside = beside
 
     def of(self, asked: Iterable[ShapeRequest]) -> dict[Shape, RouteTemplate | None]:
         """Return the template of each shape; None if it does not follow from an evaluation."""
@@ -131,7 +138,7 @@ class Templates:
             proxy = self._proxies[node]
             here, there = self._two(proxy)
             given = [_with_endpoints(each, here, there) for each in batch]
-            view = walked(given, proxy, self._mode, self._cluster)
+            view = walked(given, proxy, self._mode, self._cluster, self._beside)
             seen = {(s.name.text, s.protocol): s for s in view.services}
             for each, spec in zip(batch, given, strict=True):
                 service = seen.get((spec.name, spec.protocol))

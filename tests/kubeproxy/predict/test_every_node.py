@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +20,7 @@ from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, 
 from analyzer.model.endings import Ending, EndKind
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.model.value import replace
-from tests.support.clusters import GeneratedCluster, clusters
+from tests.support.clusters import NODES, GeneratedCluster, clusters
 from tests.support.effort import examples
 from tests.support.layouts import NFTABLES, PROMISED
 from tests.support.predictions import differences, predicted, read, settings_of
@@ -73,6 +76,76 @@ def test_prediction_is_what_rules_say_where_each_node_has_a_network(
         if data.draw(st.booleans()):
             del numbers[0]["spec"]["podCIDRs"]
     check(cluster, settings)
+
+
+def service(name: str, at: int, addresses: Mapping[str, str | None], **spec: Any) -> list[Any]:
+    """Return a Service with a load balancer, and its endpoints with their nodes, if known."""
+    port = {"name": "", "protocol": "TCP", "port": 80, "nodePort": 30_000 + at}
+    made = {
+        "type": "LoadBalancer",
+        "clusterIP": f"10.96.0.{at}",
+        "clusterIPs": [f"10.96.0.{at}"],
+        "ports": [port],
+        "sessionAffinity": "None",
+        "internalTrafficPolicy": "Cluster",
+        "externalTrafficPolicy": "Cluster",
+        **spec,
+    }
+    meta = {"name": name, "namespace": "default"}
+    labels = {"kubernetes.io/service-name": name}
+    return [
+        {
+            "kind": "Service",
+            "metadata": meta,
+            "spec": made,
+            "status": {"loadBalancer": {"ingress": [{"ip": f"198.18.0.{at}"}]}},
+        },
+        {
+            "kind": "EndpointSlice",
+            "addressType": "IPv4",
+            "metadata": {**meta, "labels": labels},
+            "endpoints": [
+                {
+                    "addresses": [each],
+                    "conditions": {},
+                    **({} if node is None else {"nodeName": node}),
+                }
+                for each, node in addresses.items()
+            ],
+            "ports": [{**port, "port": 8080}],
+        },
+    ]
+
+
+@pytest.mark.parametrize("mode", GENERATED, ids=lambda mode: mode.value)
+@pytest.mark.parametrize("flags", [("--masquerade-all",), ()], ids=["all masqueraded", "not"])
+def test_the_network_of_pods_may_be_named_in_rules_of_another_service_alone(
+    mode: ProxyMode, flags: tuple[str, ...]
+) -> None:
+    """Pods have addresses of other nodes' networks, so that nothing else tells which are pods'."""
+    nodes = [
+        {
+            "kind": "Node",
+            "metadata": {"name": name, "labels": {}},
+            "spec": {"podCIDRs": [f"10.244.{(at + 1) % 3}.0/24"]},
+            "status": {"addresses": [{"type": "InternalIP", "address": f"192.168.0.{10 + at}"}]},
+        }
+        for at, name in enumerate(NODES)
+    ]
+    # At the third node the first Service has rules of another shape, and the second one the same.
+    spec = {"loadBalancerSourceRanges": ["10.244.0.0/17"], "internalTrafficPolicy": "Local"}
+    hosts = {"192.168.0.10": NODES[0], "192.168.0.11": NODES[1]}
+    one = service("a", 1, hosts, **spec)
+    other = service("b", 2, {"10.244.0.5": None}, externalTrafficPolicy="Local")
+    gone = service("b", 2, {"10.244.2.7": NODES[2]})[1]  # where no network of that node's is
+    gone["metadata"]["name"] = "b-gone"
+    gone["endpoints"][0]["conditions"] = {"ready": False, "serving": False, "terminating": True}
+    items = [*nodes, *one, *other, gone]
+    flags = ("--cluster-cidr=10.244.0.0/16", *flags)
+    check(
+        GeneratedCluster(items, flags, RulesLayout.V1_36, 4, NODES[0]),
+        settings_of(RulesLayout.V1_36, flags, mode),
+    )
 
 
 @examples(20, 2_000)
