@@ -2,13 +2,14 @@
 
 kube-proxy writes some rules for the endpoints of its own node only: those of Services with a Local
 policy, and, in nftables mode since 1.36, the set of flows from an endpoint to itself. If the
-objects place all of these endpoints on one other node, the dump is most likely from there. (On
-several nodes they are if kube-proxy is too old for a policy, and ignores it.)
+objects place all of these endpoints on one other node, the dump is most likely from there. Old
+versions of kube-proxy ignore some policies: for these, it shows only where the rules leave out
+endpoints of other nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.reports.phrases import listed
@@ -58,7 +59,9 @@ def _local(given: Input) -> dict[Address, None]:
             continue
         for route in service.routes:
             if _is_local(route, spec):
-                found.update((end.address, None) for end in route.draws()[0])
+                drawn = {end.address: None for end in route.draws()[0]}
+                if not _may_be_ignored(route) or _leaves_some_out(drawn, spec):
+                    found.update(drawn)
     from analyzer.kubeproxy.routes.hairpins import listed as hairpins_of
 
     for family in ("ip", "ip6"):
@@ -74,3 +77,18 @@ def _is_local(route: Route, spec: ApiServicePort) -> bool:
     if route.frontend.kind is FrontendKind.CLUSTER_IP:
         return spec.internal_local and route.source is Source.POD
     return spec.external_local is True and route.source is Source.EXTERNAL
+
+
+def _may_be_ignored(route: Route) -> bool:
+    """Return whether some versions ignore the policy of a route.
+
+    Up to 1.18 that of external IPs; up to 1.21, and with an external policy Local up to 1.23, the
+    internal one.
+    """
+    from analyzer.kubeproxy.view import FrontendKind
+
+    return route.frontend.kind in (FrontendKind.CLUSTER_IP, FrontendKind.EXTERNAL_IP)
+
+
+def _leaves_some_out(drawn: Collection[Address], spec: ApiServicePort) -> bool:
+    return any(each.is_ready and each.address not in drawn for each in spec.endpoints)

@@ -90,3 +90,28 @@ def test_a_kube_proxy_that_ignores_a_policy_is_of_any_node(command: Command) -> 
     objects = command.file("objects.json", json.dumps({"kind": "List", "items": items}))
     given = (command.file("dump.txt", cluster.dump), "--objects", objects)
     assert CODE not in codes(command, "services", *given, "--node", node_name(1))
+
+
+@pytest.mark.parametrize(
+    ("layout", "policies"),
+    [
+        (RulesLayout.V1_20, {"type": "ClusterIP"}),
+        (RulesLayout.V1_23, {"type": "NodePort", "externalTrafficPolicy": "Local"}),
+    ],
+    ids=["no internal policy", "not with an external one"],
+)
+def test_an_ignored_policy_with_all_endpoints_on_one_node_tells_nothing(
+    command: Command, layout: RulesLayout, policies: dict[str, str]
+) -> None:
+    items = mixed(8, 3)
+    for each in items:
+        if each["kind"] == "Service":
+            each["spec"].pop("externalTrafficPolicy", None)
+            each["spec"].update(internalTrafficPolicy="Local", **policies)
+        elif each["kind"] == "EndpointSlice":
+            ends = each["endpoints"]
+            each["endpoints"] = [end for end in ends if end["nodeName"] == node_name(1)]
+    cluster = GeneratedCluster(items, FLAGS, layout, 4, node_name(0))
+    objects = command.file("objects.json", json.dumps({"kind": "List", "items": items}))
+    given = (command.file("dump.txt", cluster.dump), "--objects", objects)
+    assert CODE not in codes(command, "services", *given, "--node", node_name(0))

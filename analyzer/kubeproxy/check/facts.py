@@ -122,8 +122,13 @@ class DumpFacts:
 
     @cached_property
     def spellings(self) -> dict[Address, tuple[str, ...]]:
-        """The addresses of endpoints as written in the objects."""
-        return {each.address: each.spellings for want in self.wanted for each in want.endpoints}
+        """The addresses of endpoints as written in the objects, of several in each way."""
+        found: dict[Address, tuple[str, ...]] = {}
+        for each in (each for want in self.wanted for each in want.endpoints):
+            found[each.address] = tuple(
+                dict.fromkeys((*found.get(each.address, ()), *each.spellings))
+            )
+        return found
 
     # --- frontends ---
 
