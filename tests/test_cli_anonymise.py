@@ -31,11 +31,12 @@ from tests.support.anonymised import (
 )
 from tests.support.archives import packed
 from tests.support.captures import FIXTURES, ROOT, items_of, text_of
-from tests.support.clusters import NODES, clusters
+from tests.support.clusters import clusters
 from tests.support.commands import Command
 from tests.support.documents import schema
 from tests.support.effort import PROFILE, examples
 from tests.support.noise import NOISE
+from tests.support.pod_networks import NODES
 
 SOAK = PROFILE == "soak"
 QUICK = (

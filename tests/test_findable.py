@@ -366,7 +366,7 @@ ANALYZER: Final = (
         "kubeproxy/check/affinity kubeproxy/check/chains kubeproxy/check/draws "
         "kubeproxy/check/endpoints kubeproxy/check/entry kubeproxy/check/external "
         "kubeproxy/check/facts kubeproxy/check/findings kubeproxy/check/frontends "
-        "kubeproxy/check/hashes kubeproxy/check/invariants kubeproxy/check/leftovers "
+        "kubeproxy/check/hashes kubeproxy/check/leftovers "
         "kubeproxy/check/masquerade kubeproxy/check/objects kubeproxy/check/refusal "
         "kubeproxy/check/probabilities kubeproxy/check/usual",
         "kubeproxy/test_check.py",

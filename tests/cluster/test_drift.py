@@ -23,8 +23,9 @@ from analyzer.kubeproxy.view import ServicePort
 from analyzer.parsers.kubernetes import cluster_of
 from analyzer.parsers.services import parse_services
 from tests.support.cluster_reading import objects_file, reader
-from tests.support.clusters import NODES, GeneratedCluster, clusters
+from tests.support.clusters import GeneratedCluster, clusters
 from tests.support.effort import examples
+from tests.support.pod_networks import NODES
 
 LAYOUTS = (RulesLayout.V1_20, RulesLayout.V1_24, RulesLayout.V1_30, RulesLayout.V1_36)
 

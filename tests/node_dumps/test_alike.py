@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from analyzer.cluster import pieces, reference
 from analyzer.kubeproxy.generate import FLAGS, RulesLayout, mixed, node_name
 from tests.support.cluster_reading import objects_file, reader, said, task
-from tests.support.clusters import NODES, GeneratedCluster, clusters
+from tests.support.clusters import GeneratedCluster, clusters
 from tests.support.effort import examples
+from tests.support.pod_networks import NODES
 
 LAYOUTS = (RulesLayout.V1_20, RulesLayout.V1_24, RulesLayout.V1_30, RulesLayout.V1_36)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 from ipaddress import ip_address, ip_network
 from typing import Any, Final
 
@@ -23,19 +22,15 @@ from analyzer.kubeproxy.generate import (
     render_rules,
     service_ports,
 )
-from analyzer.model.addresses import Network
+from tests.support.pod_networks import NODES, PODS, PodNetworks, pod_cidr
 
 ZONES: Final = ("a", "b")
-NODES: Final = ("node-0", "node-1", "node-2")
 PROTOCOLS: Final = ("TCP", "UDP", "SCTP")
 #: Networks by family: of Services, of pods, of nodes, of external IPs and of load balancers.
 _SERVICES: Final = {4: ip_network("10.96.0.0/16"), 6: ip_network("fd00:96::/112")}
-_PODS: Final = {4: ip_network("10.244.0.0/16"), 6: ip_network("fd00:244::/48")}
 _HOSTS: Final = {4: ip_network("192.168.0.0/24"), 6: ip_network("fd00:168::/64")}
 _EXTERNAL: Final = {4: ip_network("198.51.100.0/24"), 6: ip_network("2001:db8:51::/64")}
 _BALANCERS: Final = {4: ip_network("198.18.0.0/16"), 6: ip_network("2001:db8:18::/64")}
-#: Prefix lengths of the network of one node's pods.
-_LENGTHS: Final = {4: 24, 6: 120}
 _OTHER: Final = {4: 6, 6: 4}
 #: Of clients: with and without the nodes, and the addresses that tests send from.
 _RANGES: Final = {
@@ -92,35 +87,8 @@ _FAMILIES: Final = st.sampled_from((4, 6))
 _BOTH: Final = st.sampled_from((False, False, True))
 
 
-class PodNetworks(Enum):
-    """What podCIDRs of nodes say of their pods' addresses."""
-
-    OWN = "each node has a network, of which its pods have addresses"
-    SHARED = "all nodes have the same network"
-    UNUSED = "no pod has an address of a node's network"
-    OTHERS = "pods have addresses of another node's network"
-
-
 #: Those of most clusters are drawn most often.
 _POD_NETWORKS: Final = st.sampled_from((*[PodNetworks.OWN] * 4, *PodNetworks))
-
-
-def pod_network(number: int, family: int) -> Network:
-    """Return the network that has the addresses of a node's pods."""
-    return ip_network((_PODS[family][256 * number], _LENGTHS[family]))
-
-
-def _named(number: int, family: int, pods: PodNetworks) -> str:
-    """Return the podCIDR of a node."""
-    match pods:
-        case PodNetworks.OWN:
-            return str(pod_network(number, family))
-        case PodNetworks.SHARED:
-            return str(_PODS[family])
-        case PodNetworks.UNUSED:
-            return str(pod_network(128 + number, family))
-        case PodNetworks.OTHERS:
-            return str(pod_network((number + 1) % len(NODES), family))
 
 
 @st.composite
@@ -145,7 +113,7 @@ def clusters(
     items: list[Any] = []
     for number in range(len(NODES)):
         zoned = {"topology.kubernetes.io/zone": ZONES[number % 2]}
-        cidrs = [_named(number, each, networks) for each in known]
+        cidrs = [pod_cidr(number, each, networks) for each in known]
         items.append(_node(number, known, zoned if draw(st.booleans()) else {}, cidrs))
     for number in range(count):
         theirs = draw(_families_of(known)) if number else draw(_families_of(known, family))
@@ -155,7 +123,7 @@ def clusters(
     if draw(st.booleans()):
         cidrs = [str(_SERVICES[each]) for each in known]
         items.append({"kind": "ServiceCIDR", "spec": {"cidrs": cidrs}})
-    all_pods = ",".join(str(_PODS[each]) for each in known)
+    all_pods = ",".join(str(PODS[each]) for each in known)
     flags = [f"--cluster-cidr={all_pods}"] if draw(st.integers(0, 3)) else []
     flags += ["--masquerade-all"] if not draw(st.integers(0, 3)) else []
     if layout.minor >= RulesLayout.V1_25.minor and not draw(st.integers(0, 3)):
@@ -196,7 +164,7 @@ def one_service(layout: RulesLayout, *, endpoints: int, plain: bool = False) -> 
     """
     places = [
         {
-            "addresses": [str(_PODS[4][4096 * (at % len(NODES)) + at // len(NODES)])],
+            "addresses": [str(PODS[4][4096 * (at % len(NODES)) + at // len(NODES)])],
             "conditions": {"ready": True, "serving": True, "terminating": False},
             "nodeName": NODES[at % len(NODES)],
         }
@@ -236,8 +204,8 @@ def one_service(layout: RulesLayout, *, endpoints: int, plain: bool = False) -> 
         "endpoints": places,
         "ports": [{"name": "http", "protocol": "TCP", "port": 8080}],
     }
-    nodes = [_node(number, (4,), {}, [str(_PODS[4])]) for number in range(len(NODES))]
-    flags = (f"--cluster-cidr={_PODS[4]}",)
+    nodes = [_node(number, (4,), {}, [str(PODS[4])]) for number in range(len(NODES))]
+    flags = (f"--cluster-cidr={PODS[4]}",)
     items = [*nodes, service, of_it]
     if not layout.reads_slices:
         items += as_endpoints(items)
@@ -390,7 +358,7 @@ def _endpoint(draw: st.DrawFn, place: int, family: int, *, hinted: bool) -> Any:
     if place < len(NODES):
         address = str(_HOSTS[family][10 + node])
     else:
-        address = str(_PODS[family][256 * node + 2 + place])
+        address = str(PODS[family][256 * node + 2 + place])
     if family == 6 and draw(st.booleans()):
         address = ip_address(address).exploded
     state = draw(st.sampled_from((None, "ready", "ready", "ready", "unready", "ending", "gone")))

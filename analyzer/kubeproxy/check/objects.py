@@ -25,6 +25,8 @@ PlainNameAndProtocol: TypeAlias = tuple[str, str]
 #: Kind, address (None: any of the node), port.
 ApiFrontend: TypeAlias = tuple[str, Address | None, int]
 
+#: Prefixes of chains for the endpoints of the node alone.
+_OF_LOCAL: Final = ("KUBE-SVL-", "KUBE-XLB-")
 #: OpenShift's kube-proxy sends a node's DNS queries to an endpoint on that node, if there is one.
 _PREFERS_LOCAL: Final = "openshift-dns/dns-default:"
 
@@ -213,7 +215,7 @@ def text_of(each: ApiEndpoint) -> str:
 
 def _is_for_local(chain: str, want: ApiServicePort) -> bool:
     """Return whether a chain may be for the node's own endpoints only."""
-    return chain.startswith(("KUBE-SVL-", "KUBE-XLB-")) or want.internal_local
+    return chain.startswith(_OF_LOCAL) or want.internal_local
 
 
 def required(facts: DumpFacts, chain: str, want: ApiServicePort) -> list[ApiEndpoint]:
@@ -222,7 +224,10 @@ def required(facts: DumpFacts, chain: str, want: ApiServicePort) -> list[ApiEndp
     if want.name.startswith(_PREFERS_LOCAL):
         return []
     if _is_for_local(chain, want):
-        return [] if facts.node is None else [e for e in ready if e.node == facts.node]
+        ready = [] if facts.node is None else [e for e in ready if e.node == facts.node]
+    if chain.startswith(_OF_LOCAL):
+        return ready
+    # Beside a chain for the node's own endpoints, since 1.24, that of all respects hints.
     return [e for e in ready if _is_here(facts, e)]
 
 

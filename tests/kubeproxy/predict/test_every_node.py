@@ -20,9 +20,10 @@ from analyzer.kubeproxy.view import Frontend, FrontendKind, Route, ServicePort, 
 from analyzer.model.endings import Ending, EndKind
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.model.value import replace
-from tests.support.clusters import NODES, GeneratedCluster, clusters
+from tests.support.clusters import GeneratedCluster, clusters
 from tests.support.effort import examples
 from tests.support.layouts import NFTABLES, PROMISED
+from tests.support.pod_networks import NODES
 from tests.support.predictions import differences, predicted, read, settings_of
 
 CASES = [
