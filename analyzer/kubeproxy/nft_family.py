@@ -16,7 +16,7 @@ from analyzer.kubeproxy.dispatch.nft import (
     base_chains,
 )
 from analyzer.kubeproxy.dispatch.nft_chains import destinations, no_map, reached_by
-from analyzer.kubeproxy.dispatch.nft_clients import affinity, unmarked_network
+from analyzer.kubeproxy.dispatch.nft_clients import affinity, network_of_pods, unmarked_network
 from analyzer.kubeproxy.dispatch.nft_frame import SurroundingRules
 from analyzer.kubeproxy.fastpath.classes import Classes
 from analyzer.kubeproxy.fastpath.nft import PlainFrontend, PlainServices
@@ -107,7 +107,7 @@ class NftFamily:
             found = unmarked_network(reached_by(dispatch.table, [dispatch.chain]))
             if found is not None:
                 return found
-        return None
+        return next(filter(None, (network_of_pods(t.chains.values()) for t in self._tables)), None)
 
     @cached_property
     def _known(self) -> SourceFacts:

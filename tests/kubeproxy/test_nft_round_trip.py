@@ -27,6 +27,7 @@ from analyzer.model.cluster import Cluster
 from tests.support.clusters import GeneratedCluster, clusters, one_service
 from tests.support.effort import examples
 from tests.support.parsed_objects import parse_objects
+from tests.support.pod_networks import PODS
 from tests.support.promised_flows import ends, kept
 from tests.support.promises import Source
 from tests.support.reading import nft_ruleset
@@ -134,6 +135,16 @@ def test_flows_through_all_tables_end_as_promised(layout: RulesLayout, data: st.
     promise = promises.promise(asked.service, asked.port, asked.frontend, source)
     found = ends(nft_ruleset(trip.dump), promises, asked.frontend, source)
     assert kept(found, promise, promises), (found, promise)
+
+
+@every_layout
+def test_with_everything_masqueraded_a_local_policy_shows_which_sources_are_pods(
+    layout: RulesLayout,
+) -> None:
+    cluster = one_service(layout, endpoints=4)
+    trip = NftRoundTrip(replace(cluster, flags=(*cluster.flags, "--masquerade-all")))
+    assert trip.view.pod_source in PODS[4]
+    trip.check()
 
 
 @pytest.mark.alike

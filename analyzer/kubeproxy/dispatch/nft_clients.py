@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from analyzer.model.addresses import Network, network_from_text
-from analyzer.model.nft.expressions import Concat, Expression, Jump, Payload, Prefix, SetRef
+from analyzer.model.nft.expressions import Concat, Expression, Goto, Jump, Payload, Prefix, SetRef
 from analyzer.model.nft.ruleset import Chain, Table
 from analyzer.model.nft.statements import Match, MetaSet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+#: Prefixes of chains of a ServicePort: for its external addresses, and for all its endpoints.
+_EXTERNAL: Final = "external-"
+_SERVICE: Final = "service-"
 
 
 def unmarked_network(chains: Iterable[Chain]) -> Network | None:
@@ -28,6 +36,24 @@ def unmarked_network(chains: Iterable[Chain]) -> Network | None:
                         return network_from_text(f"{spared.address}/{spared.length}")
                     case _:
                         pass
+    return None
+
+
+def network_of_pods(chains: Iterable[Chain]) -> Network | None:
+    """Return the pods' network: its flows go to all endpoints even under a local traffic policy.
+
+    With ``--masquerade-all`` this is the only rule that names it.
+    """
+    for chain in chains:
+        for rule in chain.rules if chain.name.startswith(_EXTERNAL) else ():
+            match rule.statements:
+                case (
+                    Match("==", Payload("ip" | "ip6", "saddr"), Prefix() as pods),
+                    Goto(to),
+                ) if to.startswith(_SERVICE):
+                    return network_from_text(f"{pods.address}/{pods.length}")
+                case _:
+                    pass
     return None
 
 
