@@ -13,7 +13,7 @@ from socket import AF_PACKET, IPPROTO_RAW, SOCK_RAW, socket
 from analyzer.clients.responses import FlowResponse
 from analyzer.failure.models import Dead
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source, View
-from analyzer.model.addresses import Address
+from analyzer.model.addresses import IPV6, Address
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.measurement import ANSWERED, Measurement
@@ -41,7 +41,7 @@ from netns_lab.netlink import forget_flows
 from netns_lab.node_ports import taken_at
 from netns_lab.own_clients import needed, own_clients
 from netns_lab.plan import dead_itself, plan
-from netns_lab.ready import wait_until_ready
+from netns_lab.ready import wait_until_quiet, wait_until_ready
 from netns_lab.reasons import BEHIND, DEAD, OWN
 from netns_lab.replay import PAYLOAD
 from netns_lab.servers import FAMILIES, Echoes, Responder, Servers, Talk, datagrams, echo, listener
@@ -140,6 +140,7 @@ class Lab:
         self._echoes = Echoes(BATCH, PAYLOAD)
         self._answering: dict[tuple[Namespace, str, int, int], socket] = {}
         self.muting = Muting(self.topology)
+        self._is_quiet = False
         self.dying = Dying(self)
         self._kinds: dict[Endpoint, Death] = {}
         for death in question.deaths:
@@ -184,6 +185,9 @@ class Lab:
 
     def endings(self) -> Counter[str] | None:
         """Return the packet counts of rules that drop or reject; None if some do not count."""
+        if IPV6 in self.topology.plan.versions and not self._is_quiet:
+            wait_until_quiet(self.topology.namespaces)
+            self._is_quiet = True
         return endings_of(self.topology.plan.node, (self.backend, *self.beside), self.nodes)
 
     def kind_of(self, endpoint: Endpoint) -> DeathKind | None:

@@ -44,6 +44,8 @@ _BRIDGE_FAMILY: Final = 7
 
 #: Link attributes.
 _MAC, _NAME, _LINK, _QDISC, _MASTER, _OPERSTATE, _INFO, _NETNS_FD = 1, 3, 5, 6, 10, 16, 18, 28
+#: Values of the operational state: of loopback, which has none, and of a device that is up.
+_SEEN: Final = (b"\0", b"\6")
 _SLAVE_KIND, _SLAVE_DATA, _HAIRPIN_MODE = 4, 5, 4  # inside of _INFO; of a port of a bridge
 #: Mode of a macvlan device: devices of one parent also reach each other.
 _MACVLAN_BRIDGE: Final = 4
@@ -307,6 +309,16 @@ class Netlink:
             (flags,) = struct.unpack_from("=8xI", body)
             told = dict(attributes(body[16:]))
             if flags & _UP and told.get(_QDISC, b"noop\0") == b"noop\0":
+                found.append(told[_NAME].rstrip(b"\0").decode())
+        return found
+
+    def unseen(self) -> list[str]:
+        """Return the names of the devices that are up, and that the link watch has not seen so."""
+        found = []
+        for body in self.dump(_GET_LINK, _link(0)):
+            (flags,) = struct.unpack_from("=8xI", body)
+            told = dict(attributes(body[16:]))
+            if flags & _UP and told.get(_OPERSTATE, _SEEN[0]) not in _SEEN:
                 found.append(told[_NAME].rstrip(b"\0").decode())
         return found
 

@@ -210,6 +210,8 @@ def _quiet(namespace: Namespace, versions: Sequence[int]) -> None:
                 _write(f"net/ipv6/conf/{scope}/{name}", 0)
             # No IPv6 addresses of its own, which it would check for duplicates.
             _write(f"net/ipv6/conf/{scope}/addr_gen_mode", _NO_ADDRESSES)
+            # Reports of multicast groups are repeated at once (see `ready`).
+            _write(f"net/ipv6/conf/{scope}/mldv2_unsolicited_report_interval", 1)
         if IPV6 in versions:
             # Answers come from AnyIP addresses, which no device has.
             _write("net/ipv6/ip_nonlocal_bind", 1)
