@@ -199,10 +199,13 @@ def _uncounted(measurement: Measurement) -> int:
     if measurement.ended_by is None:
         return 0
     counted = sum(packets for packets, _ in measurement.ended_by)
-    # The same rules may end answers, or others do that have no counters.
-    answers = sum(max(0, each.owed) for each in _answers_lost(measurement))
+    # The same rules may end answers, or others do that have no counters; also those of second
+    # flows, of which no capture says whether they are answered.
+    lost = _answers_lost(measurement)
+    answers = sum(max(0, each.owed) for each in lost)
+    again = min(measurement.repeated, sum(each.landed for each in lost))
     ended = measurement.ended_anywhere
-    more = answers + _errors_not_heard(measurement)
+    more = answers + again + _errors_not_heard(measurement)
     return max(ended - counted, counted - ended - more, 0)
 
 

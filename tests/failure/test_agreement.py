@@ -107,6 +107,17 @@ def test_further_flows_of_clients_with_session_affinity_are_ended_too() -> None:
     assert fault == "3 second flows of clients with session affinity unaccounted for"
 
 
+@pytest.mark.parametrize(("packets", "agrees"), [(10_000, True), (20_000, True), (20_001, False)])
+def test_answers_to_further_flows_of_clients_may_be_ended_too(packets: int, agrees: bool) -> None:
+    silent = replace(
+        counted("10.1.0.1", 10_000, answered=0, predicted=Bounds(ALWAYS, ALWAYS)),
+        unanswered=Bounds(ALWAYS, ALWAYS),
+    )
+    found = replace(measured(silent), ended=Bounds(NEVER, HALF.upper), repeated=10_000)
+    rule = "filter: -A FORWARD -o eth0 -j DROP"
+    assert judge(replace(found, ended_by=((packets, rule),))).agrees is agrees
+
+
 @pytest.mark.parametrize(("landed", "agrees"), [(0, True), (5_000, True), (10_000, False)])
 def test_bounds_explain_every_count_between_them(landed: int, agrees: bool) -> None:
     bounds = Bounds(NEVER, HALF.upper)
