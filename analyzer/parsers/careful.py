@@ -183,6 +183,10 @@ class CarefulReader(Telling):
         self._rules += 1
 
     def _chain(self, found: re.Match[str], number: int) -> None:
+        open_ = self._open
+        if open_ is not None and open_.last and open_.policies.get(found[1], (None, None))[0]:
+            # A policy again, behind rules: the end of a table and the next head are missing.
+            self._end(number)
         self._table(number)
         counters = (int(found[3]), int(found[4])) if found[3] else None
         policy = None if found[2] == "-" else self._policy(found[2], number)

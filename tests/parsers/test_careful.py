@@ -156,6 +156,16 @@ def test_two_listings_in_one_file_are_two_tables() -> None:
     assert list(read(first + second).tables) == ["filter", "nat"]
 
 
+def test_the_chains_of_another_table_behind_rules_show_that_its_head_is_missing() -> None:
+    """From within one table into the next one: neither is whole."""
+    nat, gap = WHOLE.partition("-A A")[0], ":INPUT ACCEPT [0:0]\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n"
+    found = read(f"{nat}{gap}")
+    assert [each.code for each in found.diagnostics][:1] == ["no-commit"]
+    assert not found.tables["nat"].complete
+    # A chain may be declared anywhere.
+    assert read(WHOLE.replace("-A A", ":B - [0:0]\n-A A")).tables["nat"].complete
+
+
 def test_the_same_table_again_is_noted_and_another_one_left_out() -> None:
     assert codes(WHOLE * 2) == ["pasted-twice"]
     other = WHOLE.replace("-j ACCEPT", "-j DROP")

@@ -54,6 +54,11 @@ _MARKS: Final = " -j KUBE-MARK-MASQ"
 _MARKS_PORT: Final = re.compile(r"^-A KUBE-NODEPORTS (?!-s ).* -j KUBE-MARK-MASQ$", re.MULTILINE)
 #: One in a chain of a Service that marks flows to its ClusterIP; up to 1.23 others are there too.
 _MARKS_INSIDE: Final = re.compile(r' cluster IP" .* -j KUBE-MARK-MASQ$', re.MULTILINE)
+#: The network of pods in such a row, and the row of a local policy that sends its flows on, which
+#: is there if the network is known.
+_PODS: Final = re.compile(r" ! -s (\S+) .* cluster IP\" .* -j KUBE-MARK-MASQ$", re.MULTILINE)
+_OF_PODS: Final = re.compile(r"^-A \S+ -s \S+ .* -j KUBE-SVC-", re.MULTILINE)
+_OF_LOCAL_POLICY: Final = " --src-type LOCAL "
 #: In the comment of a row for a ClusterIP.
 _INSIDE: Final = " cluster IP"
 #: Address, protocol and port of a frontend.
@@ -206,6 +211,7 @@ class _Survey:
                 yield name
         yield from self._unmarked()
         yield from self._undrawn()
+        yield from self._without_pods()
 
     def _rows(self, name: str) -> str | None:
         """Return the rows of a chain; None: there are none, not all, or they were added here."""
@@ -314,6 +320,17 @@ class _Survey:
                     to[_HELD in row] |= set(_TO_ENDPOINT.findall(row))
                 if to[True] != to[False]:
                     yield name
+
+    def _without_pods(self) -> Iterator[str]:
+        """Yield chains of a local policy that do not send pods' flows to all endpoints."""
+        for name in self._ours if self._knows_pods() else ():
+            rows = self._rows(name) if name.startswith(("KUBE-EXT-", _LOCAL)) else None
+            if rows and _OF_LOCAL_POLICY in rows and _OF_PODS.search(rows) is None:
+                yield name
+
+    def _knows_pods(self) -> bool:
+        """Return whether the rules name the network of pods."""
+        return _PODS.search(_text(self._nat)) is not None
 
     def _named(self, name: str) -> set[str]:
         """Return the Services named in the comments of a chain's rows."""

@@ -208,3 +208,18 @@ def test_nothing_leads_to_the_local_chain_of_a_service_without_endpoints(version
     chain = row.split()[-1].replace("SVC", "XLB")
     kept = [r for r in text.splitlines(keepends=True) if chain not in r or r.startswith(":")]
     assert lost(view_of("".join(kept)))
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "1.20.2-iptables-legacy/dual-stack/iptables-legacy-save.txt",
+        "1.36.2-iptables-legacy/dual-stack/ip6tables-legacy-save.txt",
+    ],
+)
+def test_a_local_policy_that_does_not_know_pods_betrays_a_hole(case: str) -> None:
+    text = (FIXTURES.parent / "check" / case).read_text()
+    assert not lost(view_of(text))
+    lacks = re.sub(r"^-A KUBE-(?:EXT|XLB)-\S+ -s \S+ .*\n", "", text, flags=re.MULTILINE)
+    assert lacks != text
+    assert lost(view_of(lacks))
