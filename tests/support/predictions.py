@@ -98,7 +98,8 @@ def _routes(service: ServicePort) -> dict[Any, Any]:
             endpoints, shares = route.draws()
             key = str(route.frontend), route.frontend.kind, route.source, route.network
             # In which order a walk finds endpoints of equal shares tells nothing.
-            assert not route.losses()
+            # Up to 1.18 the kubelet's chain is missing, and what it does with a mark is not known.
+            assert not any(share.lower for lost in route.losses() for _, share in lost)
             astray = {(each.kind, each.how): number for each, number in route.astray}
             drawn = dict(zip(endpoints, shares, strict=True)), route.unresolved, astray
             assert key not in found, key
