@@ -34,7 +34,7 @@ HOST_PORT_TABLE: Final = "cni_hostport"
 #: Of the chains of one endpoint in nftables mode.
 NFT_ENDPOINT_PREFIX: Final = "endpoint-"
 #: Of those of one ServicePort or endpoint.
-_NFT_PREFIXES: Final = ("service-", "external-", "firewall-", NFT_ENDPOINT_PREFIX)
+_NFT_PREFIXES: Final = ("service-", "external-", "firewall-", "local-", NFT_ENDPOINT_PREFIX)
 #: The verdict maps of nftables mode that lead to the chains of Services.
 NFT_SERVICE_MAPS: Final = frozenset({"service-ips", "service-nodeports"})
 #: The set of this node's endpoints whose flows to themselves nftables mode masquerades (1.36).

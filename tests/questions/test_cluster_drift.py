@@ -311,3 +311,22 @@ def test_dumps_that_are_cut_are_no_majority(command: Command) -> None:
     build(command, dumps[0], *cut)
     done = command("cluster", "drift", "made", "-o", "json")
     assert json.loads(done.out)["differences"] == []
+
+
+@pytest.mark.parametrize("layout", [RulesLayout.V1_30, RulesLayout.V1_36])
+def test_chains_of_endpoints_on_the_node_are_of_their_service_in_nftables_mode(
+    command: Command, layout: RulesLayout
+) -> None:
+    """A node without such an endpoint has none, whatever most others have."""
+    items = mixed(12, 3)
+    dumps = [
+        (f"{node_name(at)}.txt", GeneratedCluster(items, FLAGS, layout, 4, node_name(at)).nft)
+        for at in range(3)
+    ]
+    assert len({text.count("\tchain local-") for _, text in dumps}) > 1
+    objects = command.file("o.json", json.dumps({"kind": "List", "items": items}))
+    build(command, *dumps, objects=objects)
+    asked = ("--mode", "nftables", "--kube-proxy", layout.value, "--cluster-cidr", "10.0.0.0/9")
+    done = command("cluster", "drift", "made", *asked, "-o", "json")
+    assert json.loads(done.out)["differences"] == []
+    assert done.status == 0
