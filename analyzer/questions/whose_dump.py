@@ -9,7 +9,7 @@ endpoints of other nodes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.reports.phrases import listed
@@ -48,19 +48,22 @@ def of_another_node(given: Input) -> Iterator[Diagnostic]:
 def _local(given: Input) -> dict[Address, None]:
     """Return the addresses of the endpoints that the rules treat as their node's own, in order."""
     found: dict[Address, None] = {}
-    local = {
-        (each.name, each.protocol): each
-        for each in given.services()
-        if each.internal_local or each.external_local
-    }
+    local: dict[tuple[str, str], ApiServicePort] = {}
+    ready: dict[tuple[str, str], set[Address]] = {}
+    for each in given.services():  # of either IP version
+        if each.internal_local or each.external_local:
+            key = each.name, each.protocol
+            local[key] = each
+            ready.setdefault(key, set()).update(e.address for e in each.endpoints if e.is_ready)
     for service in given.view.services if local else ():
-        spec = local.get((service.name.text, service.protocol))
-        if spec is None:
+        key = service.name.text, service.protocol
+        if key not in local:
             continue
+        theirs = {each for each in ready[key] if each.version == service.version}
         for route in service.routes:
-            if _is_local(route, spec):
+            if _is_local(route, local[key]):
                 drawn = {end.address: None for end in route.draws()[0]}
-                if not _may_be_ignored(route) or _leaves_some_out(drawn, spec):
+                if not _may_be_ignored(route) or theirs - drawn.keys():
                     found.update(drawn)
     from analyzer.kubeproxy.routes.hairpins import listed as hairpins_of
 
@@ -88,7 +91,3 @@ def _may_be_ignored(route: Route) -> bool:
     from analyzer.kubeproxy.view import FrontendKind
 
     return route.frontend.kind in (FrontendKind.CLUSTER_IP, FrontendKind.EXTERNAL_IP)
-
-
-def _leaves_some_out(drawn: Collection[Address], spec: ApiServicePort) -> bool:
-    return any(each.is_ready and each.address not in drawn for each in spec.endpoints)

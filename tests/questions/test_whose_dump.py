@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -115,3 +115,51 @@ def test_an_ignored_policy_with_all_endpoints_on_one_node_tells_nothing(
     objects = command.file("objects.json", json.dumps({"kind": "List", "items": items}))
     given = (command.file("dump.txt", cluster.dump), "--objects", objects)
     assert CODE not in codes(command, "services", *given, "--node", node_name(0))
+
+
+def test_endpoints_of_the_other_ip_version_are_not_left_out(command: Command) -> None:
+    """Those of IPv6 are on one node, and a policy that 1.20 ignores would have all of IPv4."""
+    meta = {"name": "a", "namespace": "default"}
+    port = {"name": "", "protocol": "TCP", "port": 80}
+    addresses = {4: {"10.0.0.5": 0, "10.0.0.6": 2}, 6: {"fd00::5": 1}}
+    items: list[Any] = [
+        {
+            "kind": "Node",
+            "metadata": {"name": node_name(at), "labels": {}},
+            "spec": {},
+            "status": {"addresses": [{"type": "InternalIP", "address": f"fd00:168::{at}"}]},
+        }
+        for at in range(3)
+    ]
+    spec = {"clusterIP": "fd00:96::1", "clusterIPs": ["fd00:96::1", "10.96.0.1"], "ports": [port]}
+    spec |= {"type": "ClusterIP", "internalTrafficPolicy": "Local"}
+    items.append({"kind": "Service", "metadata": meta, "spec": spec})
+    for family, places in addresses.items():
+        ends = [
+            {"addresses": [address], "conditions": {}, "nodeName": node_name(at)}
+            for address, at in places.items()
+        ]
+        items.append(
+            {
+                "kind": "EndpointSlice",
+                "addressType": f"IPv{family}",
+                "metadata": {
+                    "name": f"a-{family}",
+                    "namespace": "default",
+                    "labels": {"kubernetes.io/service-name": "a"},
+                },
+                "endpoints": ends,
+                "ports": [{**port, "port": 8080}],
+            }
+        )
+    objects = command.file("objects.json", json.dumps({"kind": "List", "items": items}))
+    dumps = [
+        command.file(
+            f"{family}.txt",
+            GeneratedCluster(items, (), RulesLayout.V1_20, family, node_name(0)).dump,
+        )
+        for family in (6, 4)
+    ]
+    assert CODE not in codes(
+        command, "services", *dumps, "--objects", objects, "--node", node_name(0)
+    )
