@@ -107,7 +107,7 @@ class NftFamily:
             found = unmarked_network(reached_by(dispatch.table, [dispatch.chain]))
             if found is not None:
                 return found
-        return next(filter(None, (network_of_pods(t.chains.values()) for t in self._tables)), None)
+        return network_of_pods(chain for table in self._tables for chain in table.chains.values())
 
     @cached_property
     def _known(self) -> SourceFacts:
