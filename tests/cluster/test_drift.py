@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -80,6 +80,24 @@ def drifted(cluster: GeneratedCluster, mode: ProxyMode) -> Drifted:
 def test_what_kube_proxy_has_just_written_does_not_drift(data: st.DataObject) -> None:
     layout = data.draw(st.sampled_from(LAYOUTS))
     modes = [*GENERATED] if version_from_text(layout.value).has_nftables else [ProxyMode.IPTABLES]
-    found = drifted(data.draw(clusters(layout)), data.draw(st.sampled_from(modes)))
+    cluster = data.draw(clusters(layout))
+    found = drifted(cluster, data.draw(st.sampled_from(modes)))
     assert [(f.drift.value, f.node, f.service, f.what) for f in found.findings] == []
-    assert found.not_judged == ()
+    # Where nothing tells which sources are pods, one may be the endpoint itself: on each node that
+    # is open for its own endpoints.
+    names_pods = any(each.startswith("--cluster-cidr") for each in cluster.flags)
+    if (names_pods and "--masquerade-all" not in cluster.flags) or podcidrs_are_used(cluster):
+        assert found.not_judged == ()
+
+
+def podcidrs_are_used(cluster: GeneratedCluster) -> bool:
+    """Tell whether each endpoint that is not at a node has an address of some podCIDR."""
+    nodes = [each for each in cluster.items if each["kind"] == "Node"]
+    hosts = {a["address"] for each in nodes for a in each["status"]["addresses"]}
+    networks = [ip_network(text) for each in nodes for text in each["spec"]["podCIDRs"]]
+    return all(
+        str(address) in hosts or any(address in network for network in networks)
+        for item in cluster.items
+        for endpoint in item.get("endpoints", ())
+        for address in map(ip_address, endpoint["addresses"])
+    )
