@@ -48,7 +48,7 @@ def test_nothing_is_found_in_the_rules_of_any_cluster(
 ) -> None:
     cluster = data.draw(clusters(layout))
     found = checked(cluster, told=told)
-    # There is no kubelet; 1.22 writes chains of endpoints that are not ready; and up to 1.23 nothing
+    # There is no kubelet; 1.22 writes chains of endpoints that are not ready; up to 1.23 nothing
     # leads to the chain of a local policy where a balancer has neither addresses nor NodePorts.
     expected = {"missing-chain" if layout.minor < RulesLayout.V1_20.minor else "no-drop-mark"}
     expected |= {"affinity-only", "empty-chain"} if layout is RulesLayout.V1_22 else set()
