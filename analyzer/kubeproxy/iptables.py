@@ -227,12 +227,11 @@ class Recogniser:
                 diagnostics += not_told(missed, self._ruleset.file)
         cut = () if notes.has_all_of_nat() else (VERSIONS[self._ruleset.family],)
         untold = dict(notes.untold(self._others)) if services and not cut else {}
-        pod = self._known.addresses[Source.POD]
         return View(
             services=services,
             mode=mode,
             node=self._node,
-            pod_sources=() if pod is None else (pod,),
+            pod_sources=tuple(filter(None, [self._known.addresses[Source.POD]])),
             cut=cut,
             untold=tuple(untold),
             unseen=unseen,

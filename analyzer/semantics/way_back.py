@@ -110,7 +110,8 @@ class WayBack:
         return self._calls.run(self._until_nat(hook), answer, lambda p: self._undone(p, hook))
 
     def _undone(self, answer: Packet, hook: str) -> Tree:
-        unknown = replace(answer, source=None, sources=None, source_port=None)
+        # Its source is the frontend's address again, which may be one of the node's.
+        unknown = replace(answer, source=None, sources=None, source_port=None, from_node=None)
         then = self._looped if self._ends is AnswerDirection.LOOPED else _delivered
         return self._calls.run(self._after_nat(hook), unknown, then)
 

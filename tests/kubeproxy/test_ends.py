@@ -26,7 +26,10 @@ from tests.support.foreign.rows import Writer
 NOISE = ROOT / "fixtures" / "noise"
 GROUNDS = Grounds()
 WORKER = Ground(FIXTURES / "1.36.2-iptables-legacy/two-node@worker1/iptables-legacy-save.txt")
-CLIENT: Address = ip_address("203.0.113.9")
+CLIENTS: dict[int, Address] = {
+    each.version: each for each in map(ip_address, ("203.0.113.9", "2001:db8:9::9"))
+}
+FAMILIES = {4: "ip", 6: "ip6"}
 #: Kinds of ends of a trace in which a flow is lost.
 LOST = frozenset({"drop", "reject", "unanswered"})
 #: Of routes: kinds of endings that are such ends.
@@ -39,7 +42,8 @@ Range = tuple[Fraction, Fraction]
 def check(ground: Ground, texts: list[str], random: Random, flows: int) -> int:
     """Hold some flows to Services against traces; return of how many both are certain."""
     view = ground.view(texts[0], texts[1:])
-    ways = [(s, route) for s in view.services for route in s.routes if _is_asked(s, route)]
+    of_version = [each for each in view.services if each.version == ground.version]
+    ways = [(s, route) for s in of_version for route in s.routes if _is_asked(s, route)]
     certain = 0
     for service, route in random.sample(ways, min(flows, len(ways))):
         for address in _addresses(ground, route, random):
@@ -56,8 +60,7 @@ def _is_asked(service: ServicePort, route: Route) -> bool:
         route.source is not Source.HAIRPIN
         and route.frontend.port is not None
         and route.frontend not in service.unfilled
-        and (address is None or address.version == 4)
-        and service.version == 4
+        and (address is None or address.version == service.version)
         and service.affinity is None
     )
 
@@ -73,7 +76,7 @@ def _addresses(ground: Ground, route: Route, random: Random) -> Iterator[Address
             yield from ground.own[:1]
             return
         case _:
-            yield CLIENT
+            yield CLIENTS[ground.version]
             if route.network is not None:
                 yield route.network[random.randrange(route.network.num_addresses)]
             return
@@ -113,11 +116,11 @@ def _traced(
         in_interface="" if route.source is Source.NODE else None,
     )
     known = KnownAddresses(
-        is_outside=lambda of: of == CLIENT or route.source is Source.EXTERNAL,
+        is_outside=lambda of: of in CLIENTS.values() or route.source is Source.EXTERNAL,
         is_cluster_ip=ips.__contains__,
     )
     question = Question(packet=packet, addresses=ground.own, follows_answers=True)
-    return trace([rules_of(text) for text in texts], question, "ip", known)
+    return trace([rules_of(text) for text in texts], question, FAMILIES[ground.version], known)
 
 
 def _agree(place: str, route: Route, found: PacketTrace) -> bool:

@@ -296,6 +296,28 @@ def test_rules_of_nft_end_answers(rule: str, lost: bool | None) -> None:
     assert found == ({"node": BOTH} if lost else {})
 
 
+@pytest.mark.parametrize("at_device", [False, True])
+def test_an_answer_leaves_with_the_frontends_address_which_may_be_the_nodes(
+    *, at_device: bool
+) -> None:
+    head = 'netdev x {\n\tchain c {\n\t\ttype filter hook egress device "eth0" priority 0;'
+    if not at_device:
+        head = "ip x {\n\tchain c {\n\t\ttype filter hook postrouting priority 300;"
+    rule = "ip daddr 203.0.113.9 fib saddr type local drop"
+    table = f"table {head} policy accept;\n\t\t{rule}\n\t}}\n}}\n"
+    capture, ruleset = Capture(NFT), rules_of(NFT.read_text() + table)
+    assert isinstance(ruleset, NftRuleset)
+    view = NftRecogniser(ruleset, capture.cluster, node="worker1", node_addresses=(NODE,)).view()
+    (service,) = [each for each in view.services if each.name.text == "default/app"]
+    told = {
+        (str(route.network), ending.kind, bounds.upper)
+        for route in service.routes
+        for share in route.shares
+        for ending, bounds in share.lost
+    }
+    assert told == {("203.0.113.9/32", EndKind.UNANSWERED, ALWAYS)}
+
+
 def test_no_answer_is_lost_by_kube_proxys_own_rules() -> None:
     assert unanswered(iptables("-A INPUT -j ACCEPT")) == {}
     plain = Recogniser(parse(IPTABLES.read_text(), "dump.txt"), Cluster()).view()

@@ -56,11 +56,10 @@ class PlainHairpins:
         if kind not in self._memberships:
             self._memberships[kind] = Membership(sorted(self._asked(kind)))
         source = self._source(address)
-        key = kind, source, self._memberships[kind].of(int(address))
+        side = self._walks.after_dnat.side_of(address) if source is Source.HAIRPIN else None
+        key = kind, source, side, self._memberships[kind].of(int(address))
         found = self._marks.get(key)
         if found is None:
-            after_dnat = self._walks.after_dnat
-            side = after_dnat.side_of(address) if source is Source.HAIRPIN else None
             way = frontend, protocol, source, address, side
             found = self._marks[key] = self._walks.explored(*way).marks(endpoint, address)
         return found

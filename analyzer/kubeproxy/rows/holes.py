@@ -57,7 +57,7 @@ _MARKS_INSIDE: Final = re.compile(r' cluster IP" .* -j KUBE-MARK-MASQ$', re.MULT
 #: The network of pods in such a row, and the row of a local policy that sends its flows on, which
 #: is there if the network is known.
 _PODS: Final = re.compile(r" ! -s (\S+) .* cluster IP\" .* -j KUBE-MARK-MASQ$", re.MULTILINE)
-_OF_PODS: Final = re.compile(r"^-A \S+ -s \S+ .* -j KUBE-SVC-", re.MULTILINE)
+_OF_PODS: Final = re.compile(r"-A \S+ -s \S+ .* -j KUBE-SVC-")
 _OF_LOCAL_POLICY: Final = " --src-type LOCAL "
 #: In the comment of a row for a ClusterIP.
 _INSIDE: Final = " cluster IP"

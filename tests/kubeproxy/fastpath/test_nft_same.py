@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from ipaddress import IPv4Address
 from typing import Final
@@ -15,9 +16,10 @@ from analyzer.kubeproxy.generate import nft_text, services
 from analyzer.kubeproxy.nftables import NftRecogniser
 from analyzer.kubeproxy.routes.after_dnat import AfterDnat
 from analyzer.kubeproxy.rows.plain_shares import PlainRoutes
-from analyzer.kubeproxy.view import View
+from analyzer.kubeproxy.view import Source, View
 from analyzer.model.cluster import Cluster
 from tests.support.effort import examples
+from tests.support.parsed_objects import parse_objects
 from tests.support.reading import nft_ruleset
 
 #: 8 Services of three endpoints at three nodes, of which the first is the dump's.
@@ -138,3 +140,30 @@ def test_where_endpoints_differ_nothing_is_told_of_all(monkeypatch: pytest.Monke
     text = TEXT + table([f"ip daddr {THERE} drop"], [])
     assert check(text, ("192.168.0.1",))
     assert None in told
+
+
+def test_hairpin_flows_that_come_by_another_device_have_marks_of_their_own() -> None:
+    marks = """\
+table ip marks {
+	chain c {
+		type filter hook prerouting priority -300; policy accept;
+		iifname "eth0" meta mark set meta mark | 0x4000
+	}
+}
+"""
+    objects = {"kind": "Node", "metadata": {"name": "a"}, "spec": {"podCIDRs": ["10.0.0.0/24"]}}
+    other = {"kind": "Node", "metadata": {"name": "b"}, "spec": {"podCIDRs": ["10.0.1.0/24"]}}
+    known = parse_objects([("o", json.dumps({"items": [objects, other]}).encode())])
+    told = []
+    for plainly in (True, False):
+        view = NftRecogniser(nft_ruleset(TEXT + marks), known, node="a", plainly=plainly).view()
+        told.append(
+            {
+                str(share.endpoint.address): share.masquerade
+                for service in view.services
+                for route in service.routes_from(Source.HAIRPIN)
+                for share in route.shares
+            }
+        )
+    assert told[0] == told[1]
+    assert (told[0][HERE], told[0][THERE]) == (True, None)

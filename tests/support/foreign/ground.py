@@ -156,9 +156,9 @@ class Grounds:
         self._small = [*_found(root, _SMALL), *_found(_DUAL, _SMALL), *_rendered()]
         self._large = [*_found(root, _LARGE)]
 
-    def one(self, random: Random, *, nft: bool) -> Ground:
+    def one(self, random: Random, *, nft: bool, versions: Sequence[int] = (IPV4, IPV6)) -> Ground:
         """Return one of them, of nft or of iptables, and as often of each IP version."""
-        version = random.choice((4, 6))
+        version = random.choice(versions)
         small, large = (
             [each for each in some if each.is_nft is nft and each.version == version]
             for some in (self._small, self._large)

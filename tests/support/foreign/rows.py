@@ -58,6 +58,8 @@ _LEAVING = frozenset({"INPUT", "POSTROUTING", "KUBE-POSTROUTING"})
 _RATE_OF_JUMPS = 0.3
 _RATE_OF_MISSING = 0.5
 _RATE_OF_SETS = 0.3
+#: How often a chain of theirs is at a device.
+_RATE_OF_DEVICES = 0.15
 #: How often a table of theirs is of both IP versions.
 _RATE_OF_INET = 0.25
 #: How often no rule of theirs matches on a device by which packets come in, and more on others.
@@ -188,6 +190,8 @@ class Writer:
 
     def nft_table(self) -> str:
         """Return a table of others, of one base chain."""
+        if self._random.random() < _RATE_OF_DEVICES:
+            return self._at_device()
         hook = self._random.choice(("nat-out", "nat-in", *_NFT_HOOKS))
         if hook in {"nat-out", "nat-in"}:
             kind, hook = "nat", "postrouting" if hook == "nat-out" else "input"
@@ -198,6 +202,16 @@ class Writer:
         policy = self._random.choice(("accept",) * 8 + ("drop",)) if kind == "filter" else "accept"
         rules = [self._rule(hook, kind) for _ in range(self._random.randint(1, 2))]
         return self._table_of(f"{kind} hook {hook} priority {priority}; policy {policy}", rules)
+
+    def _at_device(self) -> str:
+        """Return a table whose chain sees what comes or leaves by a device."""
+        family, hook = self._one("netdev ingress", "netdev egress", "inet ingress").split()
+        rule = self._match_of_nft("at a device") + self._one("drop", "drop", *_MARKING, "return")
+        if rule.startswith("ct "):  # there is none yet
+            rule = "drop"
+        policy = self._one(*["accept"] * 8, "drop")
+        head = f'filter hook {hook} device "eth0" priority 0; policy {policy}'
+        return f"table {family} foreign {{\n\tchain c {{\n\t\ttype {head};\n\t\t{rule}\n\t}}\n}}\n"
 
     def writing_table(self) -> str:
         """Return a table that writes to flows behind their DNAT, on one hook."""

@@ -8,6 +8,7 @@ from ipaddress import IPv4Address
 from random import Random
 from typing import Final
 
+from analyzer.model.addresses import IPV4
 from tests.support.foreign.ground import Grounds
 from tests.support.foreign.rows import Writer
 from tests.support.lab.nodes import SOURCES, Asked
@@ -34,7 +35,7 @@ class ForeignRules:
 
     def text(self) -> str:
         """Return a captured dump with one to three rows of others, each packet traced."""
-        ground = self._grounds.one(self._random, nft=False)
+        ground = self._grounds.one(self._random, nft=False, versions=(IPV4,))
         text = _COUNTED.sub("", Writer(ground, self._random).iptables())
         for theirs, ours in _DEVICES:
             text = text.replace(theirs, ours)

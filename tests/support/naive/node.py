@@ -25,6 +25,12 @@ from tests.support.naive.table import Draw as YesOrNo
 HOOKS: Final = ("PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING")
 #: What one chain makes of a packet; it ends the packet's way by raising Ended.
 _Calls: TypeAlias = Callable[["Node"], None]
+#: Chains at devices hang before all others of a hook, or behind them: nf_ingress(), nf_egress().
+_AT_DEVICES: Final = {
+    ("netdev", "ingress"): ("PREROUTING", -(10**10)),
+    ("inet", "ingress"): ("PREROUTING", -(10**10)),
+    ("netdev", "egress"): ("POSTROUTING", 10**10),
+}
 _NAT: Final = {"PREROUTING": -100, "OUTPUT": -100, "INPUT": 100, "POSTROUTING": 100}
 _IPTABLES: Final = {
     "raw": (-300, ("PREROUTING", "OUTPUT")),
@@ -91,10 +97,16 @@ class Node:
         self.nat[hook].register(priority, calls)
 
     def register_nft(self, table: Table, chain: Chain) -> None:
-        families = {"inet": {"ip", "ip6"}}.get(table.family, {table.family})
+        both = {"ip", "ip6"}
+        families = {"inet": both, "netdev": both}.get(table.family, {table.family})
         if self.flow.family not in families or "dormant" in table.flags or chain.hook is None:
             return
         assert chain.priority is not None
+        if (table.family, chain.hook) in _AT_DEVICES:
+            hook, beyond = _AT_DEVICES[table.family, chain.hook]
+            calls: _Calls = lambda node: node.at_device(table, chain)  # noqa: E731  # as below
+            self.register(hook, chain.priority + beyond, calls, nat=False)
+            return
         self.register(
             chain.hook.upper(),
             chain.priority,
@@ -124,6 +136,11 @@ class Node:
             raise Ended("drop")
         if verdict.kind == "reject":
             raise Ended("reject")
+
+    def at_device(self, table: Table, chain: Chain) -> None:
+        device = self.flow.iif if chain.hook == "ingress" else self.flow.oif
+        if device in chain.devices:
+            self.nft(table, chain)
 
     def iptables(self, ruleset: Ruleset, table: str, hook: str) -> None:
         flow = self.flow
