@@ -41,10 +41,11 @@ def _each(rulesets: Sequence[Rules], family: str) -> Iterator[str]:
 
 
 def _rows(table: XtTable) -> Iterator[str]:
-    for name, chain in table.chains.items():
+    # Chains are made when they are looked up, and most are kube-proxy's.
+    for name in table.chains:
         if name.startswith(_OWN_CHAINS):
             continue
-        rules = chain.rules
+        rules = table.chains[name].rules
         lines = rules.lines if isinstance(rules, RuleRows) else [each.raw for each in rules]
         rows = uncommented("".join(f"{line}\n" for line in lines))
         # Which flows come to kube-proxy's own chains is in their routes.

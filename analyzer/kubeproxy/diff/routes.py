@@ -124,11 +124,12 @@ class RouteComparer:
         even = self._evenly(draws_a)
         if even is None or even != self._evenly(draws_b) or not self._equal(of_a, of_b):
             return None
-        masks = a.masquerades()
-        if masks != b.masquerades() or a.losses() != b.losses():
+        masks, losses = a.masquerades(), a.losses()
+        if masks != b.masquerades() or losses != b.losses():
             return None
         alike: tuple[str, ...] = (MASQUERADE,) if None in masks else ()
-        if any(not bounds.is_exact for lost in a.losses() for _, bounds in lost):
+        # Most lose nothing: then there is nothing to look at in each.
+        if any(losses) and any(not bounds.is_exact for lost in losses for _, bounds in lost):
             alike = (*alike, OTHERWISE)
         return _ALIKE.get(alike, NO_CHANGE)
 
