@@ -160,3 +160,12 @@ def test_a_dump_of_other_objects_is_noticed(layout: RulesLayout, change: str) ->
     CHANGES[change](service, endpoints)
     with pytest.raises(AssertionError):
         NftRoundTrip(cluster, dump=replace(cluster, items=others).nft).check()
+
+
+@pytest.mark.parametrize("plainly", [True, False])
+def test_no_packet_matches_an_address_of_the_other_ip_version(*, plainly: bool) -> None:
+    cluster = one_service(RulesLayout.V1_36, endpoints=2, plain=True)
+    text = cluster.nft.replace("10.96.0.1 . tcp", "fd00:96::1 . tcp")
+    assert text != cluster.nft
+    view = NftRecogniser(nft_ruleset(text), Cluster(), plainly=plainly).view()
+    assert not [route for service in view.services for route in service.routes]
