@@ -190,7 +190,8 @@ class RoundTrip:
 
     def _sources(self) -> Iterator[tuple[Kind, Source]]:
         for pod in self.view.pod_sources:
-            yield Kind.POD, Source("a pod", pod)
+            if pod.version == self.cluster.family:
+                yield Kind.POD, Source("a pod", pod)
         yield Kind.NODE, Source("the node", self.promises.node_addresses[0], made_here=True)
         yield Kind.EXTERNAL, Source("outside", OUTSIDE[self.cluster.family])
 
