@@ -162,7 +162,7 @@ class NftDispatches:
             if self.plain_map is not None or not self._plainly or table.family != self._family:
                 return self.plain_map == name and bool(rows)
             found = rows_of(table.sets[name]) if name in table.sets else None
-            # Somebody may have written an address of the other IP version: no packet matches it.
+            # No packet matches an address of the other IP version, which only an edited dump has.
             if found is None or {each.version for each, *_ in found} - {self._version}:
                 return False
             self.plain_map = name
