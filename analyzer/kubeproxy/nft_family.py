@@ -8,7 +8,7 @@ from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.dispatch.nft import (
-    AT_DEVICES,
+    INGRESS,
     NAT_HOOKS,
     NftDispatch,
     NftDispatches,
@@ -296,7 +296,7 @@ class NftFamily:
             return None
         situation = Situation(affinity_lists=names.AFFINITY_LISTS)
         before = SurroundingRules(
-            self._met, NAT_HOOKS | AT_DEVICES, self._family, situation, self._read.plain_map
+            self._met, NAT_HOOKS | INGRESS, self._family, situation, self._read.plain_map
         )
         return PlainServices(self._walks, before, self._own, self._parts, self._addresses)
 

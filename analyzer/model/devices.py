@@ -88,3 +88,10 @@ def covers(pattern: str, other: str) -> bool:
 def meets(one: str, other: str) -> bool:
     """Return whether both patterns can match the same device."""
     return covers(one, other) or covers(other, one)
+
+
+def as_pattern(name: str) -> str:
+    """Return a name of nft, or a prefix of names that ends in ``*``, as iptables prints it."""
+    if name.endswith("*") and not name.endswith("\\*"):
+        return f"{name[:-1]}+"
+    return name.replace("\\*", "*")

@@ -1,6 +1,7 @@
-"""The iptables tables of each hook, in the order of their priorities.
+"""The iptables tables of each hook, in the order of their priorities, and the hooks of devices.
 
-Source: Linux, include/uapi/linux/netfilter_ipv4.h, ``nf_ip_hook_priorities``.
+Source: Linux, include/uapi/linux/netfilter_ipv4.h, ``nf_ip_hook_priorities``; nft(8), "ADDRESS
+FAMILIES".
 """
 
 from __future__ import annotations
@@ -15,6 +16,13 @@ TABLES: Final[dict[str, tuple[str, ...]]] = {
     "FORWARD": ("mangle", "filter", "security"),
     "OUTPUT": ("raw", "mangle", "nat", "filter", "security"),
     "POSTROUTING": ("mangle", "nat"),
+}
+
+#: The hooks of devices, by family of nft, and the hooks of IP before or after whose chains these
+#: are called.
+AT_DEVICES: Final[dict[str, dict[str, str]]] = {
+    "netdev": {"ingress": "PREROUTING", "egress": "POSTROUTING"},
+    "inet": {"ingress": "PREROUTING"},
 }
 
 #: What a base chain may do with packets that none of its rules decided on.

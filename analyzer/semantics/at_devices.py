@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from analyzer.model.devices import Devices, meets
+from analyzer.model.devices import Devices, as_pattern, meets
 from analyzer.model.packet import NO_DEVICE, Packet
 from analyzer.model.region import Parted
 from analyzer.model.routing import LOOPBACK
@@ -28,7 +28,7 @@ def passes_any(
     Unknown if there are no names, or if that depends on its destination. Those that end in ``*``
     are patterns.
     """
-    names = [f"{each[:-1]}+" if each.endswith("*") else each for each in devices]
+    names = [*map(as_pattern, devices)]
     try:
         device = situation.came_by(packet) if comes else situation.leaves_by(packet)
     except Parted:

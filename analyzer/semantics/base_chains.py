@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
 from analyzer.model.diagnostics import Location
-from analyzer.model.hooks import PRIORITIES, TABLES
+from analyzer.model.hooks import AT_DEVICES, PRIORITIES, TABLES
 from analyzer.model.iptables.rules import Chain, LazyRules, Ruleset
 from analyzer.model.value import replace
 from analyzer.semantics.calling_order import NAT, BaseChain, Stage, in_order
@@ -42,11 +42,6 @@ _FIRST: Final = frozenset({"PREROUTING", "OUTPUT"})
 _NOT_MET: Final = {
     "ip": frozenset({"ip6", "arp", "bridge"}),
     "ip6": frozenset({"ip", "arp", "bridge"}),
-}
-#: The hooks of devices, by family, and the hooks of IP before or after whose chains they are.
-_AT_DEVICES: Final = {
-    "netdev": {"ingress": "PREROUTING", "egress": "POSTROUTING"},
-    "inet": {"ingress": "PREROUTING"},
 }
 
 
@@ -139,7 +134,7 @@ def _of_nft_table(
     again = NftTraversal(table, family, situation, effort)
     before = NftTraversal(table, family, before_conntrack(situation), effort)
     name = f"{table.family} {table.name}"
-    at_devices = _AT_DEVICES.get(table.family, {})
+    at_devices = AT_DEVICES.get(table.family, {})
     hooks = TABLES if table.family != "netdev" else at_devices.values()
     lost = set() if table.complete else set(hooks)
     for at, chain in enumerate(table.chains.values(), registered):

@@ -10,6 +10,7 @@ from analyzer.kubeproxy.dispatch.nft_places import PacketPattern, places
 from analyzer.kubeproxy.rows.nft import PlainChain, PlainElement, chains_of, numbers_of, rows_of
 from analyzer.kubeproxy.view import Frontend, FrontendKind
 from analyzer.model.addresses import VERSIONS, Address
+from analyzer.model.hooks import AT_DEVICES
 from analyzer.model.iptables import targets
 from analyzer.model.nft.expressions import Drop, Goto, Jump
 from analyzer.model.nft.ruleset import Chain, NftRuleset, Set, Table
@@ -37,10 +38,10 @@ _TABLE: Final = "kube-proxy"
 _CLUSTER_IPS: Final = "cluster-ips"
 #: Prefix of the chains for traffic from outside the cluster.
 _EXTERNAL: Final = "external-"
-
-
-#: The hook of devices that flows pass before these.
-AT_DEVICES: Final = frozenset({"ingress"})
+#: The hook of devices that flows pass before those of nat.
+INGRESS: Final = frozenset(
+    hook for of in AT_DEVICES.values() for hook, before in of.items() if before == "PREROUTING"
+)
 
 
 def at_devices(ruleset: NftRuleset) -> list[Table]:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from analyzer.kubeproxy.rows.texts import found, rows_of, says, sent_by_device
+from analyzer.model.devices import as_pattern
+from analyzer.model.hooks import AT_DEVICES
 from analyzer.model.iptables.rules import LazyRules, Rule, Ruleset, Table
 from analyzer.semantics.base_chains import Rules
 
@@ -63,7 +65,7 @@ def asks_where_from(rulesets: Iterable[Rules]) -> bool:
     return any(
         any(says(t, *(_IN if t.name == "nat" else _DEVICES_OF)) for t in each.tables.values())
         if isinstance(each, Ruleset)
-        else any(True for _ in _saying(each, "iif", "oif")) or any(_at_devices(each))
+        else any(True for _ in _saying(each, "iif", "oif")) or any(True for _ in _at_devices(each))
         for each in rulesets
     )
 
@@ -186,25 +188,22 @@ def _named(ruleset: Rules) -> Iterator[str]:
 
 
 def _at_devices(ruleset: NftRuleset) -> Iterator[tuple[str, ...]]:
-    """Yield the devices of each chain that is at devices, if only that it is at some."""
+    """Yield the names of the devices of each chain at devices; none if the dump has none."""
     for table in ruleset.tables.values():
-        for chain in table.chains.values():
-            if chain.hook in {"ingress", "egress"}:
-                yield chain.devices or ("*",)
+        hooks = AT_DEVICES.get(table.family, {})
+        for chain in table.chains.values() if hooks else ():
+            if chain.hook in hooks:
+                yield chain.devices
 
 
 def _of_nft(ruleset: NftRuleset) -> Iterator[str]:
     for devices in _at_devices(ruleset):
-        yield from (_as_pattern(each) for each in devices if each != "*")
+        yield from map(as_pattern, devices)
     for chain in _saying(ruleset, *_WORDS):
         for rule in chain.rules:
             if any(word in rule.raw for word in _WORDS):
-                yield from map(_as_pattern, re.findall(_NAMES, rule.raw))
+                yield from map(as_pattern, re.findall(_NAMES, rule.raw))
     for table in ruleset.tables.values():
         for held in table.sets.values():
             if _DEVICES & set(held.key):
-                yield from map(_as_pattern, re.findall(_NAMES, repr(tuple(held.elements))))
-
-
-def _as_pattern(name: str) -> str:
-    return f"{name[:-1]}+" if name.endswith("*") else name
+                yield from map(as_pattern, re.findall(_NAMES, repr(tuple(held.elements))))

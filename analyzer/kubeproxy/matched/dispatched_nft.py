@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from analyzer.kubeproxy.matched.nft import saying
+from analyzer.model.devices import as_pattern
 from analyzer.model.nft.expressions import (
     AnonymousSet,
     Drop,
@@ -90,7 +91,7 @@ def _come_to(table: Table, chain: Chain, asked: Expression, depth: int = 0) -> f
                 case [Match("==", left, str() as name), Jump(to) | Goto(to)] if (
                     left == asked and to == chain.name
                 ):
-                    found.add(f"{name[:-1]}+" if name.endswith("*") else name)
+                    found.add(as_pattern(name))
                 case [Jump(to) | Goto(to)] if to == chain.name:
                     found |= _come_to(table, caller, asked, depth + 1)
                 case _:  # not unconditionally

@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Final, TypeAlias
 
 from analyzer.model.bits import WIDTH, Bits
-from analyzer.model.devices import Devices
+from analyzer.model.devices import Devices, as_pattern
 from analyzer.model.devices import covers as covers_name
 from analyzer.model.nft.expressions import (
     Binary,
@@ -41,7 +41,7 @@ def covers(given: Expression, held: Value, words: _Words) -> Ternary:
         case str(), str():
             return _is_name(given, held)
         case str(), Devices():
-            return held.is_named(_as_pattern(given))
+            return held.is_named(as_pattern(given))
         case ((str() | int()), Type()) if isinstance(words, Mapping):
             wanted = number(given, words)
             return Ternary.UNKNOWN if wanted is None else held.equals(wanted)
@@ -129,16 +129,9 @@ def are_all_named(held: Value, keys: Sequence[Expression]) -> bool:
     """Return whether each device that it may be, of those known one by one, has a key."""
     if not isinstance(held, Devices) or not held.names:
         return False
-    patterns = {_as_pattern(key) for key in keys if isinstance(key, str)}
+    patterns = {as_pattern(key) for key in keys if isinstance(key, str)}
     others = held.names - patterns
     return all(any(covers_name(each, name) for each in patterns) for name in others)
-
-
-def _as_pattern(wanted: str) -> str:
-    """Return a name, or a prefix of names, as iptables writes it."""
-    if wanted.endswith("*") and not wanted.endswith("\\*"):
-        return f"{wanted[:-1]}+"
-    return wanted.replace("\\*", "*")
 
 
 def ordered(left: Evaluated, operator: str, right: Expression) -> Ternary:

@@ -104,8 +104,8 @@ class Node:
         assert chain.priority is not None
         if (table.family, chain.hook) in _AT_DEVICES:
             hook, beyond = _AT_DEVICES[table.family, chain.hook]
-            calls: _Calls = lambda node: node.at_device(table, chain)  # noqa: E731  # as below
-            self.register(hook, chain.priority + beyond, calls, nat=False)
+            at = chain.priority + beyond
+            self.register(hook, at, lambda node: node.at_device(table, chain), nat=False)
             return
         self.register(
             chain.hook.upper(),
