@@ -200,7 +200,7 @@ ANALYZER: Final = (
         "what clients see, as a user sees it: who calls, from where, what they do",
     ),
     Row(
-        "clients/connect clients/connectors clients/look_up clients/outcome clients/plan "
+        "clients/connectors clients/look_up clients/outcome clients/plan "
         "clients/resolvers clients/target clients/walk",
         "clients/test_plans.py lab/test_client_plans.py",
         "plans beside clients that are played step by step, their laws, and real programs",

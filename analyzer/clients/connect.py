@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     #: What follows a try that failed so.
     _Behind: TypeAlias = Callable[[OperationResult], Plan]
 
-#: Most endpoints of which every number that may fail is tried.
+#: Most endpoints of which every number that may fail is evaluated by itself.
 _FEW: Final = 16
 #: How many endpoints have each fate.
 ResponseCounts = Mapping[FlowResponse, int]
@@ -53,18 +53,16 @@ def connect_to_pods(
     Of endpoints it is known how many certainly have each fate (`sure`), and how many may have it
     and else live (`perhaps`).
     """
+    if sum(perhaps.values()) > _FEW:
+        return _Pick(connector, sure, perhaps, pins, finish).begin()
     plans = tuple(
-        _Pick(connector, counts, pins, finish).begin() for counts in _every(sure, perhaps)
+        _Pick(connector, counts, {}, pins, finish).begin() for counts in _every(sure, perhaps)
     )
     return plans[0] if len(plans) == 1 else EitherPlan(plans)
 
 
 def _every(sure: ResponseCounts, perhaps: ResponseCounts) -> Iterator[dict[FlowResponse, int]]:
-    """Yield all that the numbers of endpoints may be; of many, the least and the greatest.
-
-    The more endpoints fail, the more tries come before one that lives: whatever lies between has
-    chances and times between those of these two.
-    """
+    """Yield all that the numbers of endpoints may be."""
     found = [dict(sure)]
     for fate, number in perhaps.items():
         found = [
@@ -74,7 +72,7 @@ def _every(sure: ResponseCounts, perhaps: ResponseCounts) -> Iterator[dict[FlowR
                 FlowResponse.ANSWERED: each.get(FlowResponse.ANSWERED, 0) + number - dead,
             }
             for each in found
-            for dead in (range(number + 1) if number <= _FEW else (0, number))
+            for dead in range(number + 1)
         ]
     yield from found
 
@@ -155,18 +153,30 @@ class _Connect:
 
 
 class _Pick:
-    """Endpoints one after the other, none twice before all were tried."""
+    """Endpoints one after the other, none twice before all were tried.
+
+    Some certainly have a fate (`sure`), and some have it or else live (`perhaps`). How many of the
+    latter do may be another number at each draw: that contains what any fixed number gives.
+    """
 
     def __init__(
-        self, connector: Connector, counts: ResponseCounts, pins: Pins, finish: Finish
+        self,
+        connector: Connector,
+        sure: ResponseCounts,
+        perhaps: ResponseCounts,
+        pins: Pins,
+        finish: Finish,
     ) -> None:
         self._connector = connector
-        self._counts = counts
+        self._sure = sure
+        self._perhaps = perhaps
         self._pins = pins
         self._finish = finish
         self._tries = _Tries(connector)
-        self._number = sum(counts.values())
+        self._number = sum(sure.values()) + sum(perhaps.values())
         self._known: dict[tuple[Any, ...], Plan] = {}
+        #: Whether endpoints are tried again in the same order.
+        self._repeats = connector.around and (connector.tries or 0) > self._number
 
     def begin(self) -> Plan:
         """Return the whole plan."""
@@ -175,6 +185,8 @@ class _Pick:
         return self._try(())
 
     def _try(self, seen: tuple[FlowResponse, ...]) -> Plan:
+        if not self._repeats:  # then it does not matter in which order they were tried
+            seen = tuple(sorted(seen, key=RESPONSES.index))
         if seen not in self._known:
             self._known[seen] = self._make(seen)
         return self._known[seen]
@@ -182,10 +194,18 @@ class _Pick:
     def _make(self, seen: tuple[FlowResponse, ...]) -> Plan:
         if len(seen) >= self._number:  # the same order again
             return self._met(seen, seen[len(seen) - self._number])
-        left = {f: self._counts.get(f, 0) - seen.count(f) for f in RESPONSES}
-        total = sum(left.values())
-        shares = [Fraction(left[f], total) for f in RESPONSES]
-        return draw(Lot(tuple((s, s) for s in shares)), lambda fate: self._met(seen, fate))
+        total = self._number - len(seen)
+        left = [self._left(fate, seen) for fate in RESPONSES]
+        shares = tuple([(Fraction(least, total), Fraction(most, total)) for least, most in left])
+        return draw(Lot(shares), lambda fate: self._met(seen, fate))
+
+    def _left(self, fate: FlowResponse, seen: tuple[FlowResponse, ...]) -> tuple[int, int]:
+        """Return how many endpoints with a fate are left, at least and at most."""
+        sure = self._sure.get(fate, 0) - seen.count(fate)
+        if fate is not FlowResponse.ANSWERED:
+            return max(sure, 0), sure + self._perhaps.get(fate, 0)
+        used = (max(seen.count(f) - self._sure.get(f, 0), 0) for f in self._perhaps)
+        return sure, sure + sum(self._perhaps.values()) - sum(used)
 
     def _met(self, seen: tuple[FlowResponse, ...], fate: FlowResponse) -> Plan:
         if fate is FlowResponse.ANSWERED:

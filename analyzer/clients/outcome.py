@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -78,13 +79,13 @@ def fails(plan: Plan) -> FractionRange:
 
 
 def _quantiles(walk: Walk, times: Sequence[Time]) -> tuple[FractionRange, ...]:
-    # The share that may be over by a time, and that certainly is.
-    may = [(at, walk.over_by(at)[1]) for at in sorted({time.least for time in times})]
-    sure = [(at, walk.over_by(at)[0]) for at in sorted({time.most for time in times})]
+    # The share that may be over by a time, and that certainly is: neither ever decreases.
+    may = sorted({time.least for time in times})
+    sure = sorted({time.most for time in times})
     return tuple(
         (
-            next(at for at, share in may if share >= wanted),
-            next(at for at, share in sure if share >= wanted),
+            may[bisect_left(may, wanted, key=lambda at: walk.over_by(at)[1])],
+            sure[bisect_left(sure, wanted, key=lambda at: walk.over_by(at)[0])],
         )
         for wanted in QUANTILES
     )

@@ -92,17 +92,17 @@ class Lot:
 
     def least(self, values: Sequence[Fraction]) -> Fraction:
         """Return the least mean of `values`, one for each fate, over all possible chances."""
-        found, rest = Fraction(0), Fraction(1)
-        for each, (lower, _) in zip(values, self.bounds, strict=True):
-            found += each * lower
-            rest -= lower
+        every = [(each, *pair) for each, pair in zip(values, self.bounds, strict=True) if pair[1]]
+        every.sort()
+        if every[0][0] == every[-1][0]:
+            return every[0][0]
+        found, rest = Fraction(0), 1 - sum(lower for _, lower, _ in every)
         # The rest goes where it costs least.
-        for each, (lower, upper) in sorted(
-            zip(values, self.bounds, strict=True), key=lambda pair: pair[0]
-        ):
-            part = min(rest, upper - lower)
-            found += each * part
+        for each, lower, upper in every:
+            part = min(rest, upper - lower) if rest else rest
             rest -= part
+            if each:
+                found += each * (lower + part)
         return found
 
 

@@ -350,12 +350,3 @@ def test_every_profile_says_what_it_is_and_where_that_stands() -> None:
     ]:
         assert ("measured" in listed[name]) is measured, name
     assert {each.silence for each in RESOLVERS.values()} == set(Search)
-
-
-@pytest.mark.parametrize("perhaps", [False, True])
-def test_a_client_may_try_a_thousand_pods(*, perhaps: bool) -> None:
-    counts = {FlowResponse.SILENT: 1_000}
-    none: dict[FlowResponse, int] = {}
-    given = (none, counts) if perhaps else (counts, none)
-    found = outcome(connect_to_pods(CONNECTORS["headless"], *given, (), ends))
-    assert found.fails == (Fraction(not perhaps), Fraction(1))
