@@ -37,7 +37,9 @@ _PLAIN: Final = (
     rf"|recent (?:--set|--rcheck --seconds [1-9]\d{{0,7}} --reap) {_LIST}"
     r"|nfacct --nfacct-name  ?[\w-]{1,30})"
     r"|(?:! )?-(?:[sd] [0-9a-f.:]+/\d+|[io] [\w.+@-]+|p [a-z]+)))*"
-    r" -[jg] (MARK(?= --set-xmark 0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8}$)"
+    # A goto leads to a chain, whatever its name; one named as a target may be missing.
+    rf" -(?:j|g(?! (?:{'|'.join(sorted(TARGETS_READ))})(?: |$))) (MARK"
+    r"(?= --set-xmark 0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8}$)"
     rf"|DNAT(?= --to-destination {_OCTET}(?:\.{_OCTET}){{3}}:{_PORT}$)"
     r"|REJECT(?= --reject-with icmp6?-port-unreachable$)"
     r"|MASQUERADE(?=(?: --random-fully)?$)|[\w-]+$)(?: --.*)?"

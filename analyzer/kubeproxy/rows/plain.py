@@ -34,6 +34,7 @@ from analyzer.kubeproxy.rows.shapes import (
     Shapes,
     are_hosts,
     host,
+    is_network,
     is_port,
     mark_of,
     masquerades,
@@ -270,7 +271,8 @@ class PlainTable:
             unmarked, address, protocol, _, port, chain = read.groups()
             key = (address, protocol, port)
             hosts.add(address)
-            if key in seen or protocol not in PROTOCOLS or not is_port(port):
+            known = protocol in PROTOCOLS and is_port(port) and is_network(unmarked)
+            if key in seen or not known:
                 strange.add(address)
             elif chain == names.MARK_MASQUERADE and key not in found.marks:
                 found.marks[key] = at, unmarked or Marked.ALL
@@ -301,6 +303,8 @@ class PlainTable:
         if marks is None:
             return Drawn(None, Marked.NONE, texts, draws)
         network, address, marked_protocol, port = marks.groups()
+        if not is_network(network):
+            return None
         return Drawn((address, marked_protocol, port), network or Marked.ALL, texts, draws)
 
     def _shares(self, texts: tuple[str, ...]) -> tuple[Bounds, ...] | None:

@@ -14,7 +14,13 @@ from functools import cache
 from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.kubeproxy import names
-from analyzer.model.addresses import Address, address_from_text, are_ipv4, ipv4_number
+from analyzer.model.addresses import (
+    Address,
+    address_from_text,
+    are_ipv4,
+    ipv4_number,
+    network_from_text,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,6 +107,12 @@ def is_port(text: str) -> bool:
     )
 
 
+@cache
+def is_network(text: str | None) -> bool:
+    """Return whether `text` is a network, or there is none."""
+    return text is None or network_from_text(text) is not None
+
+
 def uncommented(rows: str) -> list[str]:
     """Return rows without their counters and comments; rows with an escape do not change."""
     return [_uncommented(row) for row in rows.split("\n")[:-1]]
@@ -109,8 +121,9 @@ def uncommented(rows: str) -> list[str]:
 def _uncommented(row: str) -> str:
     bare = row[row.index("-A") :] if row.startswith("[") else row
     before, comment, behind = bare.partition('-m comment --comment "')
-    _, end, rest = behind.partition('" ')
-    return before + rest if comment and end and "\\" not in bare else bare
+    says, end, rest = behind.partition('" ')
+    is_read = comment and end and '"' not in says and "\\" not in bare
+    return before + rest if is_read else bare
 
 
 #: KUBE-SERVICES' last row, which sends flows to the node's own addresses to the NodePorts.

@@ -40,9 +40,12 @@ def view(data: bytes, *, plainly: bool, own: tuple[IPv4Address, ...] = ()) -> Vi
 
 
 def told(found: View | str) -> object:
-    """Return all that a view says, whichever way it was found."""
+    """Return all that a view says, whichever way it was found.
+
+    Which of two malformed rows is refused depends on which is read first.
+    """
     if isinstance(found, str):
-        return found
+        return "refused"
     return (
         found.mode,
         found.pod_sources,
@@ -138,7 +141,26 @@ def test_both_ways_agree_on_dumps_that_somebody_has_changed(
     check_both_ways("\n".join(lines).encode())
 
 
+@pytest.mark.parametrize(
+    ("row", "written", "instead"),
+    [
+        ("RELATED,ESTABLISHED -j ACCEPT", "-j ACCEPT", "-g ACCEPT"),  # to a chain that is missing
+        ("0x4000/0x4000 -j ACCEPT", "-j ACCEPT", "-g ACCEPT"),
+        ("--dport 9153 -j KUBE-MARK-MASQ", ".0.0/16", '."0.0/16'),
+        ("-A PREROUTING", '"kubernetes', '""kubernetes'),
+        ("-j MASQUERADE", "requiring", 'requiri"ng'),
+    ],
+)
+def test_both_ways_agree_on_a_row_that_no_kernel_has(row: str, written: str, instead: str) -> None:
+    for path in (TWO_NODES, TWO_NODES_1_20):
+        rows = path.read_text().split("\n")
+        changed = [each.replace(written, instead) if row in each else each for each in rows]
+        assert changed != rows
+        check_both_ways("\n".join(changed).encode())
+
+
 TWO_NODES = FIXTURES / "1.36.2-iptables-legacy" / "two-node@worker1" / "iptables-legacy-save.txt"
+TWO_NODES_1_20 = FIXTURES / "1.20.2-iptables-nft" / "two-node" / "iptables-nft-save.txt"
 #: What rows behind the DNAT may ask of a flow; where they tell sources apart only together with
 #: something else, as its mark, that makes no difference to all flows.
 ASKED = (
