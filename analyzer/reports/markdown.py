@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _ACTING: Final = re.compile(r"[\\`*_{}\[\]<>|~#!$]")
 #: What hosts of tickets make links or mentions of, also where nothing stands before it.
 _LINKS: Final = re.compile(r"@|://|www\.", re.IGNORECASE)
-#: A line may begin a list, a heading or a quotation.
-_BEGINS: Final = re.compile(r"^(\s*)([-+=]|\d+[.)])(?=\s|$)")
+#: A line may begin a list, a heading or a quotation. Only punctuation can be escaped.
+_BEGINS: Final = re.compile(r"^(\s*\d*)((?<!\d)[-+=]|(?<=\d)[.)])(?=\s|$)")
 _STRONG: Final = {Style.STRONG, Style.BAD}
 
 

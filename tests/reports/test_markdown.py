@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -47,6 +47,8 @@ def test_a_cell_shows_just_its_text(text: str) -> None:
     assert [kind for kind in kinds if not kind.startswith(parts)] == []
 
 
+@example("0.")
+@example("12) a")
 @given(_TEXTS.filter(lambda text: text.strip() and not text.startswith((" ", "\t", "\n"))))
 def test_a_line_shows_just_its_text(text: str) -> None:
     texts, kinds = shown(render_markdown(Document([Line((text,))])))
