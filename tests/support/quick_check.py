@@ -1,7 +1,8 @@
 """``make test``: every check beside each other, and what each of them took.
 
-The tests run over all cores, and beside them the formatter, the linter, the types and the import
-contract. What these say is shown when they are done; a line for each part comes last.
+The tests run over all cores. Those of the lab mostly wait for time-outs of clients, so they run
+beside the others, as do the formatter, the linter, the types and the import contract. What these
+say is shown when they are done; a line for each part comes last.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ CHECKS: Final[dict[str, Sequence[str]]] = {
     "types": (str(BIN / "mypy"),),
     "imports": (str(BIN / "lint-imports"), "--config", "pyproject.toml"),
 }
-#: Twice as many as there are cores, as tests of the lab wait for time-outs of clients.
-WORKERS: Final = 2 * (os.cpu_count() or 1)
-TESTS: Final = (sys.executable, "-m", "pytest", "-n", str(WORKERS), "--dist", "worksteal")
+_WORKERS: Final = str(os.cpu_count() or 1)
+_TESTS: Final = (sys.executable, "-m", "pytest", "-n", _WORKERS, "--dist", "worksteal")
+_LAB: Final = "tests/lab"
 
 
 @dataclass(frozen=True)
@@ -90,21 +91,25 @@ def summary(parts: Sequence[Part], seconds: float) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run all checks; further arguments are pytest's. 1: something failed; 130: interrupted."""
-    words = sys.argv[1:] if arguments is None else arguments
+    """Run all checks; further arguments are options of pytest.
+
+    1: something failed; 130: interrupted.
+    """
+    options = [*_quick(), *(sys.argv[1:] if arguments is None else arguments)]
+    beside = CHECKS | {"lab": (*_TESTS, _LAB, *options)}
     # Batch systems ignore SIGINT, and what is started inherits that: it could not be interrupted.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     began = time.monotonic()
-    with ThreadPoolExecutor(len(CHECKS)) as pool:
-        others: list[Future[Part]] = [pool.submit(run, *each) for each in CHECKS.items()]
+    with ThreadPoolExecutor(len(beside)) as pool:
+        others: list[Future[Part]] = [pool.submit(run, *each) for each in beside.items()]
         try:
-            tests = run("tests", [*TESTS, *_quick(), *words], shown=True)
+            tests = run("tests", [*_TESTS, f"--ignore={_LAB}", *options], shown=True)
         except KeyboardInterrupt:
             sys.stderr.write("make test: interrupted\n")
             return 130
     parts = [*(each.result() for each in others), tests]
     for part in parts:
-        if part.status and part.said:
+        if part.said and (part.status or part.name == "lab"):
             sys.stdout.write(f"\n--- {part.name} ---\n{part.said}")
     sys.stdout.write("\n" + summary(parts, time.monotonic() - began))
     sys.stdout.flush()
