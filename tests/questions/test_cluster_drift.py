@@ -269,7 +269,7 @@ def test_a_service_that_few_nodes_have_is_not_said_to_be_at_every_node(
     assert row[0] == node_of(10)
 
 
-@pytest.mark.alike(2)
+@pytest.mark.alike(1)
 @pytest.mark.parametrize("is_nft", [False, True], ids=["iptables", "nftables"])
 @pytest.mark.parametrize("part", [0.02, 0.3, 0.8, 0.97])
 def test_what_a_cut_dump_lacks_is_not_missing(

@@ -143,8 +143,16 @@ def without_hints(cluster: GeneratedCluster, layout: RulesLayout) -> GeneratedCl
 @examples(3, 100)
 @given(clusters(RulesLayout.V1_30))
 def test_without_hints_two_later_versions_are_the_same(cluster: GeneratedCluster) -> None:
-    a, b = (without_hints(cluster, layout) for layout in (RulesLayout.V1_30, RulesLayout.V1_36))
-    assert difference_of(a, b).verdict is Conclusion.SAME
+    a, b = (
+        side_of_cluster(without_hints(cluster, layout))
+        for layout in (RulesLayout.V1_30, RulesLayout.V1_36)
+    )
+    found = compared(a, b, cluster.family)
+    # Where nothing tells which addresses pods have, source ranges may be theirs or not.
+    knows_pods = a.view.pod_sources and b.view.pod_sources
+    assert found.verdict in (
+        {Conclusion.SAME} if knows_pods else {Conclusion.SAME, Conclusion.UNKNOWN}
+    )
 
 
 def tame(cluster: GeneratedCluster) -> set[str]:
