@@ -218,12 +218,23 @@ class NftRecogniser:
                     "what is needed; run `iptables-save` on the node and give its output instead"
                 )
         if any(name == _TABLE for _, name in self._ruleset.tables):
-            return ProxyMode.NFTABLES, ""
+            return ProxyMode.NFTABLES, self._terse()
         return ProxyMode.NONE, (
             "no map or rule sends packets to a Service's address and port to a chain: kube-proxy "
             "in nftables mode has not written these rules, or the dump leaves them out; if "
             "kube-proxy runs in iptables mode, run `iptables-save`"
         )
+
+    def _terse(self) -> str:
+        """Return the message for a listing without the elements of maps; empty: it has them."""
+        for (family, name), table in self._ruleset.tables.items():
+            # After its hash the name of such a chain has those of namespace and Service.
+            if name == _TABLE and any("/" in chain for chain in table.chains):
+                return (
+                    f"table {family} {name} has chains of Services, and no map has an element that "
+                    "leads to them, as in a listing by `nft --terse`; run `nft list ruleset`"
+                )
+        return ""
 
     def _warning(self, code: str, message: str) -> Diagnostic:
         return partial_warning(code, message, self._ruleset.file)

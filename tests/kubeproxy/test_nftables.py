@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from ipaddress import ip_address
 
 import pytest
@@ -12,6 +13,7 @@ from analyzer.model.cluster import Cluster
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.parsers import nft_text
 from analyzer.parsers.iptables_save import parse
+from tests.support.captures import FIXTURES
 from tests.support.nft.dumps import DRAWS, ELSEWHERE, HALF, PLAIN, base, chain, nat, ruleset
 
 
@@ -192,3 +194,12 @@ def test_a_second_table_of_nft_translates_first_where_it_was_registered_later() 
     assert {said(from_pod(s))[0] for s in services} == {("10.9.9.9:80", 1.0, 1.0)}
     sooner = view(later + PLAIN).services
     assert said(from_pod(sooner[0])) == EVEN
+
+
+def test_a_listing_without_elements_is_not_taken_for_an_empty_cluster() -> None:
+    path = FIXTURES / "1.36.2-nftables" / "two-node@worker1" / "nft-list-ruleset.txt"
+    terse = re.sub(r"\n\t\telements = \{[^}]*\}", "", path.read_text())
+    assert "no map has an element that leads to them" in view(terse).unseen
+    # The rules of a cluster without Services, of which nothing is left to tell.
+    none = re.sub(r"\tchain [^\n]*/[^\n]*\{\n(?:.*\n)*?\t\}\n", "", terse)
+    assert (view(none).services, view(none).unseen) == ((), "")
