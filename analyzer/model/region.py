@@ -230,26 +230,21 @@ def _clipped(many: Intervals, few: Intervals) -> Intervals:
 
 def without(one: Intervals, other: Intervals) -> Intervals:
     """Return the addresses that are in the first and not in the second."""
-    for first, last in reversed(other):
-        one = _cut(one, first, last)
-    return one
-
-
-def _cut(intervals: Intervals, first: int, last: int) -> Intervals:
-    """Return the intervals without the numbers from `first` to `last`."""
-    begin = bisect_left(intervals, (first, first))
-    if begin and intervals[begin - 1][1] >= first:
-        begin -= 1
-    end = begin
-    left: list[Interval] = []
-    while end < len(intervals) and intervals[end][0] <= last:
-        low, high = intervals[end]
-        if low < first:
-            left.append((low, first - 1))
-        if high > last:
-            left.append((last + 1, high))
-        end += 1
-    return (*intervals[:begin], *left, *intervals[end:])
+    found: list[Interval] = []
+    for low, high in one:
+        left = low
+        at = bisect_left(other, (low, low))
+        if at and other[at - 1][1] >= low:
+            at -= 1
+        while at < len(other) and other[at][0] <= high:
+            first, last = other[at]
+            if left < first:
+                found.append((left, first - 1))
+            left = last + 1
+            at += 1
+        if left <= high:
+            found.append((left, high))
+    return tuple(found)
 
 
 class Membership:

@@ -7,21 +7,27 @@ here. The tree is the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
 
 from analyzer.model.iptables.matches import Match, MatchDestination, MatchSource
 from analyzer.model.iptables.rules import Rule
 from analyzer.model.iptables.targets import Accept, Drop, Reject, Return
 from analyzer.model.packet import Packet
-from analyzer.model.region import Intervals, Parted, common_of, span
+from analyzer.model.region import Intervals, Parted, Region, common_of, joined, span
 from analyzer.model.ternary import Ternary
+from analyzer.model.value import replace
 from analyzer.semantics.iptables.matching import CERTAIN, match_all
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import BySource, FellThrough, Leaf, Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    pass
+    from typing import Final
+
+#: Most rules in a row with one outcome that are told apart.
+_MOST_APART: Final = 64
 
 
 def split_in_a_row(
@@ -40,7 +46,7 @@ def split_in_a_row(
     whole = packet.from_all()
     if packet.clients is None or packet.sources is packet.destinations:
         return None
-    splits: list[tuple[Parted, Tree]] = []
+    row: list[_Taken] = []
     rest: Tree | None = None
     while at < len(rules) and rest is None and packet.clients is not None:
         asked = decides(rules[at], packet, situation)
@@ -51,17 +57,51 @@ def split_in_a_row(
         if inside == region.intervals:
             rest = _end(rules[at], whole)
         elif inside:
-            if not allowed():
-                break
-            splits.append((Parted(region, asked, inside), _end(rules[at], whole)))
+            row.append(_Taken(at, rules[at], region, asked))
         packet = whole  # the next rule is evaluated for all of them again
         at += 1
+    splits: list[tuple[Parted, Tree]] = []
+    for first, rule, region, asked in _by_outcome(row):
+        inside = common_of(region.intervals, asked)
+        if inside == region.intervals:  # together they take all
+            rest = _end(rule, whole)
+            break
+        if not allowed():
+            at, rest = first, None
+            break
+        splits.append((Parted(region, asked, inside), _end(rule, whole)))
     if not splits:
-        return None
+        return rest if row else None
     rest = rest or goes_on(at, whole)
     for by, end in reversed(splits):
         rest = BySource(by.asked, ((by.inside, end), (by.outside, rest)))
     return rest
+
+
+class _Taken(NamedTuple):
+    """The sources that the rule with index `at` takes, some of those in a region."""
+
+    at: int
+    rule: Rule
+    region: Region
+    asked: Intervals
+
+
+def _by_outcome(row: Sequence[_Taken]) -> Iterator[_Taken]:
+    """Yield the rules of a row; many with one outcome as one, whose text says how many they are.
+
+    A part of its own for each of thousands of sources that are banned would tell nothing more.
+    """
+    for _, alike in groupby(row, lambda each: (each.rule.target, id(each.region))):
+        same = [*alike]
+        if len(same) <= _MOST_APART:
+            yield from same
+            continue
+        at, rule, region, _ = same[0]
+        text = f"{rule.raw} (or one of {len(same) - 1:,} more such rules after it)"
+        yield _Taken(
+            at, replace(rule, raw=text), region, joined(i for each in same for i in each.asked)
+        )
 
 
 def decides(rule: Rule, packet: Packet, situation: Situation) -> Intervals | None:

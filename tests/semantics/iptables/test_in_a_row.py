@@ -8,11 +8,14 @@ from hypothesis import strategies as st
 
 from analyzer.model.iptables.rules import Rule
 from analyzer.model.packet import Packet
+from analyzer.model.region import Region, everything
 from analyzer.model.value import replace
 from analyzer.parsers.iptables_save import parse
+from analyzer.semantics.conditions import leaves_by_source
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.iptables import in_a_row as rows_in_a_row
 from analyzer.semantics.iptables.traverse import Traversal
+from analyzer.semantics.parts import holds
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import BySource, Leaf, Tree
 from tests.support.effort import examples
@@ -101,6 +104,36 @@ def test_answers_are_split_by_where_they_go(rows: list[str]) -> None:
 @given(by_source.iptables(hook="FORWARD", ends="s"))
 def test_the_tree_is_the_same_among_other_rules(text: str) -> None:
     assert tree_of(text, in_a_row=True) == tree_of(text, in_a_row=False)
+
+
+def outcomes(tree: Tree, number: int) -> set[str]:
+    """Return all outcomes for flows from one address."""
+    return {str(leaf.outcome) for leaf, where in leaves_by_source(tree) if holds(where, number)}
+
+
+@examples(60, 2_000)
+@given(ROWS)
+def test_many_with_one_outcome_as_one_end_the_same_flows(rows: list[str]) -> None:
+    text = blocking(*rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows_in_a_row, "_MOST_APART", 1)
+        found = tree_of(text, in_a_row=True)
+    apart = tree_of(text, in_a_row=False)
+    for address in by_source.ADDRESSES:
+        assert outcomes(found, int(address)) == outcomes(apart, int(address))
+
+
+def test_thousands_that_are_banned_are_one_part() -> None:
+    rows = [f"-s 10.{at >> 8}.{at & 255}.1/32 -j DROP" for at in range(2_000)]
+    text, effort = blocking(*rows, "-s 10.99.0.1/32 -j ACCEPT"), Effort()
+    packet = replace(CAME, sources=Region(4, (everything(4),)))
+    tree = tree_of(text, in_a_row=True, effort=effort, packet=packet)
+    assert isinstance(tree, BySource)
+    (_, banned), (_, rest) = tree.branches
+    assert isinstance(banned, Leaf)
+    assert banned.rules[0].raw == f"-A FORWARD {rows[0]} (or one of 1,999 more such rules after it)"
+    assert isinstance(rest, BySource)
+    assert not effort.exceeded
 
 
 def test_each_rule_takes_its_own_sources() -> None:
