@@ -19,6 +19,7 @@ from analyzer.clients.responses import (
 )
 from analyzer.clients.target import ClientTarget
 from analyzer.failure.hairpin_loss import sent_by
+from analyzer.failure.loss import service_loss
 from analyzer.failure.models import Dead
 from analyzer.failure.route_loss import route_loss
 from analyzer.kubeproxy.proxy_mode import ProxyMode
@@ -204,6 +205,31 @@ class World:
                 if of_others and self._lot_on(same, route) != lot:
                     found |= dict.fromkeys(route.networks)
         return tuple(found)
+
+    def lost(self, services: Sequence[ServicePort]) -> list[tuple[Fraction, Fraction]]:
+        """Return of each the share of new flows that a client may lose, and one singled out."""
+        found = [(Fraction(0), Fraction(0))] * len(services)
+        for entry in self.entries:
+            every = () if entry.view is None else entry.view.services
+            same = {(s.name, s.protocol, s.version): s for s in reversed(every)}
+            for at, each in enumerate(services):
+                own, most = self._lost(entry, same.get((each.name, each.protocol, each.version)))
+                found[at] = found[at][0] + entry.chance * own, found[at][1] + entry.chance * most
+        return found
+
+    def _lost(self, entry: EntryNode, same: ServicePort | None) -> tuple[Fraction, Fraction]:
+        route = None if same is None else self._route(same)
+        if entry.fate is not None or same is None or route is None:
+            return Fraction(1), Fraction(1)
+        if route.frontend in same.unfilled:
+            return Fraction(1), Fraction(1)
+        own = most = route_loss(route, self.dead).loss.upper
+        if self.client is None:
+            sources = {self.source, *((Source.HAIRPIN,) if self.source in _PODS else ())}
+            for each in service_loss(same, self.dead).routes:
+                if each.route.frontend == route.frontend and each.route.source in sources:
+                    most = max(most, each.loss.upper)
+        return own.as_fraction(), most.as_fraction()
 
     def is_stopped(self, service: ServicePort) -> bool:
         """Return whether rules of the node itself may drop or reject flows to its endpoints."""

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from analyzer.clients.callers import Callers, callers
 from analyzer.clients.connectors import CONNECTORS, Connector, To
+from analyzer.clients.losing import losing_most
 from analyzer.clients.operations import (
     Connection,
     Journey,
@@ -18,14 +19,13 @@ from analyzer.clients.resolvers import RESOLVERS
 from analyzer.clients.responses import FlowResponse
 from analyzer.clients.world import EntryNode, World, dns_at
 from analyzer.errors import InputError, UsageError, suggestion
-from analyzer.failure.loss import service_loss
 from analyzer.inputs.api_objects import ApiObjects
 from analyzer.inputs.files import read_file
 from analyzer.inputs.nodes import read_nodes
 from analyzer.inputs.recognised import read_input
 from analyzer.inputs.source_kind import client_source
 from analyzer.kubeproxy.select import narrow
-from analyzer.kubeproxy.view import FrontendKind, Source
+from analyzer.kubeproxy.view import FrontendKind
 from analyzer.model.value import replace, value
 from analyzer.output import finish
 from analyzer.questions.direct import DirectFlows
@@ -289,6 +289,9 @@ class _Asked:
         )
         if self.world.is_stopped(service):
             self._note(says)
+        self._note_singled_out(service)
+
+    def _note_singled_out(self, service: ServicePort) -> None:
         name, networks = service.name.text, self.world.singled_out(service)
         if networks:  # of both IP versions
             known = self.singled_out.get(name, ())
@@ -322,18 +325,11 @@ class _Asked:
                     + (" through a NodePort" if options.balancer else "")
                 )
             return found
-        worst = sorted(
-            found,
-            key=lambda each: (
-                # From outside, a ClusterIP is reachable only with an extra route to it.
-                self.world.source is Source.EXTERNAL
-                and self.world.route(each).frontend.kind is FrontendKind.CLUSTER_IP,
-                -service_loss(each, self.died).worst.upper.as_fraction(),
-                each.name.text,
-            ),
-        )
+        worst, others = losing_most(found, self.world)
+        for each in others:
+            self._note_singled_out(each)
         self.is_open = bool(not_judged(self.given.view, self.absent) or self.given.view.lacks_some)
-        return worst[:1]
+        return worst
 
     def _journeys(self) -> Iterator[Journey]:
         from analyzer.parsers.journeys import journeys_from_bytes
