@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.captures import FIXTURES
 from tests.support.commands import CAPTURE, DUMP, OBJECTS, Command
 
 APP = ("--service", "default/app")
@@ -68,5 +69,21 @@ def test_the_service_that_loses_most_may_be_one_that_is_not_judged(command: Comm
     says = "Not everything was judged: that breaks --max-failure; --service names what counts.\n"
     assert says in done.out
     assert command("client", *asked, "50%", "--service", "kube-dns:dns-tcp").status == 0
+    both = command("client", *asked, "50%", "--service", "kube-dns:dns-tcp,app")
+    assert both.status == 1
+    assert "Not everything was judged: that breaks --max-failure.\n" in both.out
     # A look-up needs no other Service than that of DNS.
     assert command("client", *asked[:-2], "glibc", "--max-failure", "75%").status == 0
+
+
+def test_the_other_ip_version_of_a_named_service_is_not_judged(command: Command) -> None:
+    folder = FIXTURES.parent / "check" / "1.36.2-iptables-legacy" / "dual-stack"
+    (dump,) = folder.glob("iptables-legacy-save.txt*")
+    (objects,) = folder.glob("objects.json*")
+    limits = "--client", "tcp", "--max-failure", "50%", "--service", "ds/ep-7"
+    asked = str(dump), "--objects", str(objects), "--dead-node", "node-c2", *limits
+    done = command("client", *asked)
+    assert done.status == 1
+    assert "Not judged: 1 ServicePort of IPv6 (ds/ep-7)" in done.out
+    # A client of IPv4 needs no rules of IPv6.
+    assert command("client", *asked, "--from", "10.244.0.77").status == 0

@@ -136,7 +136,7 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "metavar": "PERCENT",
         "type": percentage,
         "help": "exit with 1 if an operation may fail more often (for example 10%%), or if rules "
-        "single out some of the clients; without --service also if some Service is not judged",
+        "single out some of the clients, or a Service (with --service, one of these) is not judged",
     },
     "--all": {"action": "store_true", "help": "also show every way in which an operation may end"},
 }

@@ -121,6 +121,11 @@ class World:
             if of in {None, each.version} and self._route(each) is not None
         ]
 
+    def may_connect(self, service: ServicePort) -> bool:
+        """Return whether a client may connect by TCP to a ServicePort that a dump lacks."""
+        of = None if self.client is None else self.client.version
+        return service.protocol in {"tcp", ""} and (of is None or service.version in {None, of})
+
     def target(self, service: ServicePort) -> ClientTarget:
         """Return what a client's flows to a ServicePort are drawn among."""
         lots = [(each.chance, self._lot(each, service)) for each in self.entries]

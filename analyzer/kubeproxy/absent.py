@@ -46,6 +46,11 @@ class Absent:
     beyond: tuple[ServicePort, ...] = ()
     unled: tuple[ServicePort, ...] = ()
 
+    @property
+    def every(self) -> tuple[ServicePort, ...]:
+        """All of them."""
+        return (*self.lacking, *self.beyond, *self.unled)
+
 
 def absent(
     ruleset: Rules, view: View, specs: Iterable[ApiServicePort], others: Iterable[ApiServicePort]

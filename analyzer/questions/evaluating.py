@@ -38,7 +38,7 @@ def evaluated_services(
         from analyzer.kubeproxy.select import narrow
         from analyzer.model.value import replace
 
-        every = replace(view, services=(*services, *_every(absent)))
+        every = replace(view, services=(*services, *absent.every))
         wanted = set(map(id, narrow(every, options.service, options.namespace)))
         services = tuple(each for each in services if id(each) in wanted)
         absent = replace(
@@ -50,10 +50,6 @@ def evaluated_services(
     if not services:
         raise InputError(f"{file}: no Service to judge: {_why_none(absent, is_cut=bool(view.cut))}")
     return absent, services
-
-
-def _every(absent: Absent) -> tuple[ServicePort, ...]:
-    return (*absent.lacking, *absent.beyond, *absent.unled)
 
 
 def dead_of(

@@ -30,7 +30,9 @@ class ClientAnswer:
         assumed: what it assumes besides the dump.
         absent: ServicePorts of the objects that the dump does not show, of those asked for.
         max_failure: the limit on the chance to fail.
-        is_open: whether a Service that is not judged may lose more than the one that was chosen.
+        is_open: whether a Service that is not judged may lose more than the one that was chosen, or
+            is one of those that were named.
+        is_named: whether Services were named.
         every: whether to show each way in which an operation may end.
     """
 
@@ -47,6 +49,7 @@ class ClientAnswer:
     diagnostics: tuple[Diagnostic, ...]
     max_failure: Fraction | None = None
     is_open: bool = False
+    is_named: bool = False
     every: bool = False
     client: Address | None = None
     singled_out: tuple[tuple[str, tuple[Network, ...]], ...] = ()

@@ -84,7 +84,7 @@ def _head(answer: ClientAnswer) -> Iterator[Line]:
         hint = (
             "; --service names what counts" if answer.is_open else "; --from IP judges one client"
         )
-        if answer.view.untold:
+        if answer.view.untold or (answer.is_open and answer.is_named):
             hint = ""  # neither helps, and what is missing is named below
         says = f"Not everything was judged: that breaks --max-failure{hint}."
         if beyond:

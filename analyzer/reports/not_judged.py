@@ -19,7 +19,7 @@ def not_judged(view: View, absent: Absent) -> tuple[str, ...]:
 
     With the IP version where the ServicePort of the same name of the other one is judged.
     """
-    missing = names(view, (*absent.lacking, *absent.beyond, *absent.unled))
+    missing = names(view, absent.every)
     return tuple(dict.fromkeys([*missing, *view.left_out]))
 
 

@@ -73,6 +73,7 @@ def client(options: SimpleNamespace) -> int:
         diagnostics=asked.diagnostics,
         max_failure=options.max_failure,
         is_open=asked.is_open,
+        is_named=bool(options.service or options.namespace),
         every=options.all,
     )
     return finish(options, options.verb, answer, answer.diagnostics, no=answer.is_broken)
@@ -324,6 +325,7 @@ class _Asked:
                     f"--service: none of these can be reached by TCP from {where}"
                     + (" through a NodePort" if options.balancer else "")
                 )
+            self.is_open = any(map(self.world.may_connect, self.absent.every))
             return found
         worst, others = losing_most(found, self.world)
         for each in others:

@@ -164,7 +164,7 @@ _shtab_kubeodds_client_options=(
   "--balancer[a load balancer in front of NodePorts draws a node first, dead or alive\: uniform, or by weights in TOML (worker1 \= 3)\; give a dump for each node]:uniform|FILE:"
   "--timeout[give up each connection attempt after this time (default\: each client\'s own)]:TIME:"
   "--tries[at most this many connection attempts (default\: each client\'s own)]:N:"
-  "--max-failure[exit with 1 if an operation may fail more often (for example 10\%), or if rules single out some of the clients\; without --service also if some Service is not judged]:PERCENT:"
+  "--max-failure[exit with 1 if an operation may fail more often (for example 10\%), or if rules single out some of the clients, or a Service (with --service, one of these) is not judged]:PERCENT:"
   "--all[also show every way in which an operation may end]"
   "(*):output of iptables-save, \`nft list ruleset\` or \`iptables -nvL\`, or a bundle\: of \`kubeodds collect\`, sosreport and others\; - for stdin\; several dumps of one node are distinguished by content\; with --balancer, those of several nodes may be given, too:_files"
 )
