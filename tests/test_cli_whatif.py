@@ -68,6 +68,15 @@ def test_what_breaks_a_threshold_is_named(command: Command) -> None:
     assert [each["threshold"] for each in broken] == ["max-loss"] * 3 + ["min-survives"]
 
 
+def test_a_node_that_alone_breaks_a_threshold_is_named_once(command: Command) -> None:
+    asked = "--service", "default/kubernetes", "--max-loss", "60%"
+    lines = command("whatif", *ASKED, *asked).out.splitlines()
+    assert len([each for each in lines if "losing master may cost more" in each]) == 1
+    # Of pairs alone it is one of a pair that does.
+    only = command("whatif", *ASKED, *asked, "--only", "set")
+    assert (only.status, "losing master may cost more" in only.out) == (1, True)
+
+
 def test_what_was_not_judged_breaks_thresholds(command: Command) -> None:
     given = with_services(command, OWN, service("ns/gone"))
     asked = command.file("dump.txt", TWO), *given

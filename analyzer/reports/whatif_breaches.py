@@ -24,6 +24,7 @@ MOST_NAMES: Final = 3
 
 def breaches(answer: WhatIfAnswer) -> Iterator[Line]:
     """Yield which thresholds are exceeded, and by what."""
+    told: set[str] = set()  # a set of nodes may break it by one of them alone
     for each in answer.breaches:
         if each.kind is None or each.none is None:
             continue
@@ -31,7 +32,9 @@ def breaches(answer: WhatIfAnswer) -> Iterator[Line]:
         lost = most_lost(each.row, each.none)
         cost = f"{named(each.service)} {lost} of the flows {way(each.row)}"
         says = f"--max-loss: losing {what} may cost more, for example {cost}."
-        yield Line((Span(says, Style.BAD),))
+        if says not in told:
+            told.add(says)
+            yield Line((Span(says, Style.BAD),))
     for option, least, unit in limits_of_survival(answer):
         few = [
             named(each.service)
