@@ -168,7 +168,7 @@ def _check(
     """
     from analyzer.kubeproxy.check.invariants import check
     from analyzer.model.iptables.rules import Ruleset
-    from analyzer.questions.evaluating import unlisted_endpoints
+    from analyzer.questions.evaluating import not_compared
 
     node = options.node if options.node in given.cluster.node_names else None
     findings = 0
@@ -193,7 +193,7 @@ def _check(
     # Of the same fault the check says more.
     codes = {each.code for each in found}
     kept = [each for each in others if each.code not in codes]
-    return findings, (*kept, *unlisted_endpoints(given), *found)
+    return findings, (*kept, *not_compared(given), *found)
 
 
 def _tree(options: SimpleNamespace) -> int:

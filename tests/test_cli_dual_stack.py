@@ -209,3 +209,15 @@ def test_flows_at_endpoints_of_either_version_are_not_pinned(
     for given in (dumps, dumps[:1], dumps[1:]):
         done = command("pinned", *given, "--objects", objects, "--conntrack", flows)
         assert (done.status, done.out.splitlines()[0][:16]) == (0, "0 flows pinned, "), done.out
+
+
+def test_check_names_the_ip_version_that_it_does_not_compare(command: Command) -> None:
+    folder = FIXTURES.parent / "check" / "1.36.2-iptables-legacy" / "dual-stack"
+    dumps = str(folder / "iptables-legacy-save.txt"), str(folder / "ip6tables-legacy-save.txt")
+    asked = "--objects", str(folder / "objects.json"), "--node", "node-a1", "--check"
+    for dump_, version, program in zip(dumps, (6, 4), ("ip6tables", "iptables"), strict=True):
+        done = command("services", dump_, *asked)
+        assert done.status == 0
+        assert f" of IPv{version} not compared with rules (" in done.err
+        assert f"pass the output of `{program}-save`, too" in done.err
+    assert command("services", *dumps, *asked).err == ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from analyzer.errors import InputError, UsageError, suggestion
+from analyzer.model.addresses import IPV4
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.questions.whose_dump import of_another_node
 from analyzer.reports.phrases import count, listed
@@ -140,8 +141,19 @@ def lacking(given: Input) -> Iterator[Diagnostic]:
         )
 
 
-def unlisted_endpoints(given: Input) -> Iterator[Diagnostic]:
-    """Yield a note for ``--check`` on objects that have Services but no endpoints."""
+def not_compared(given: Input) -> Iterator[Diagnostic]:
+    """Yield notes for ``--check`` on what of the objects is not compared with rules."""
+    beyond = () if given.view.unseen else given.absent().beyond
+    if beyond:
+        program = "iptables-save" if beyond[0].version == IPV4 else "ip6tables-save"
+        yield _told(
+            given,
+            Severity.WARNING,
+            "other-ip-version",
+            f"{count(len(beyond), 'ServicePort')} of IPv{beyond[0].version} not compared with "
+            f"rules ({listed([each.name.text for each in beyond])}); pass the output of "
+            f"`{program}`, too",
+        )
     if given.services() and not given.lists_endpoints:
         yield _told(
             given,
