@@ -51,3 +51,6 @@ class BuildAnswer:
             if each.unseen:
                 says = f"{each.node} shows no Services: {each.unseen}"
                 yield partial_warning("node-unseen", says, each.source)
+            if each.cut:
+                says = f"{each.node} was read only in part: its dump is truncated"
+                yield partial_warning("node-truncated", says, each.source)

@@ -107,7 +107,7 @@ def stored(options: SimpleNamespace) -> tuple[ApiObjects, Everywhere]:
     if not known:
         raise InputError(f"{options.folder}: the rules of no node are known; {_why(read)}")
     lacking = dict(_lacking(services, known))
-    diagnostics = tuple(_told(read, lacking, options.folder))
+    diagnostics = (*_told(read, lacking, options.folder), *_truncated(known, options.folder))
     left_out = [name for each in known for name in each.left_out]
     view = View(
         services=tuple(each.service for each in services),
@@ -208,6 +208,13 @@ def _told(read: FromDumps, lacking: dict[str, list[str]], folder: str) -> Iterat
     if len(lacking) > _MOST_TOLD:
         says = f"{count(len(lacking) - _MOST_TOLD, 'more ServicePort')} are not at every node"
         yield partial_warning("missing-service", says, folder)
+
+
+def _truncated(known: Sequence[NodeRow], folder: str) -> Iterator[Diagnostic]:
+    cut = [each.node for each in known if each.cut]
+    if cut:
+        says = f"read only in part, since dumps are truncated: {listed(cut)}"
+        yield partial_warning("node-truncated", says, folder)
 
 
 def _why(read: FromDumps) -> str:

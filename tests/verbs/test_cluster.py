@@ -123,6 +123,21 @@ def test_of_a_node_that_was_not_read_nothing_is_claimed(command: Command) -> Non
     assert command("cluster", "whatif", made, "--strict").status == 3
 
 
+@pytest.mark.usefixtures("made")
+def test_a_truncated_dump_is_read_only_in_part(command: Command) -> None:
+    (dump,) = Path("c/dumps").glob("node-0000.txt")
+    rows = dump.read_text().splitlines(keepends=True)
+    Path("cut").mkdir()
+    Path("cut/node-0000.txt").write_text("".join(rows[:-3]))
+    given = ["cut", "--objects", "c/objects.json", "--into", "some", "--engine", "serial"]
+    done = command("cluster", "build", *given, "--strict")
+    assert (done.status, "node-0000 was read only in part" in done.err) == (3, True)
+    for asked in (["loss", "some", "--dead-node", DEAD], ["whatif", "some"]):
+        done = command("cluster", *asked, "--strict")
+        assert done.status == 3
+        assert "read only in part, since dumps are truncated: node-0000\n" in done.err
+
+
 @pytest.mark.deep
 @pytest.mark.usefixtures("made")
 def test_of_a_node_without_a_dump_nothing_is_claimed(command: Command) -> None:
