@@ -44,6 +44,8 @@ class BuildAnswer:
         return tuple(self._told())
 
     def _told(self) -> Iterator[Diagnostic]:
+        from analyzer.cluster.facts import from_text
+
         for each in self.failed:
             says = f"{each.node} was not read: {each.reason}"
             yield partial_warning("node-failed", says, each.source)
@@ -54,3 +56,6 @@ class BuildAnswer:
             if each.cut:
                 says = f"{each.node} was read only in part: its dump is truncated"
                 yield partial_warning("node-truncated", says, each.source)
+            for part in from_text(each.facts).untold:
+                says = f"{each.node} was read only in part: its dump lacks {part}"
+                yield partial_warning("node-lacks-table", says, each.source)

@@ -107,7 +107,7 @@ def stored(options: SimpleNamespace) -> tuple[ApiObjects, Everywhere]:
     if not known:
         raise InputError(f"{options.folder}: the rules of no node are known; {_why(read)}")
     lacking = dict(_lacking(services, known))
-    diagnostics = (*_told(read, lacking, options.folder), *_truncated(known, options.folder))
+    diagnostics = (*_told(read, lacking, options.folder), *_in_part(known, options.folder))
     left_out = [name for each in known for name in each.left_out]
     view = View(
         services=tuple(each.service for each in services),
@@ -210,11 +210,20 @@ def _told(read: FromDumps, lacking: dict[str, list[str]], folder: str) -> Iterat
         yield partial_warning("missing-service", says, folder)
 
 
-def _truncated(known: Sequence[NodeRow], folder: str) -> Iterator[Diagnostic]:
+def _in_part(known: Sequence[NodeRow], folder: str) -> Iterator[Diagnostic]:
+    from analyzer.cluster.facts import from_text
+
     cut = [each.node for each in known if each.cut]
     if cut:
         says = f"read only in part, since dumps are truncated: {listed(cut)}"
         yield partial_warning("node-truncated", says, folder)
+    lacking: dict[str, list[str]] = {}
+    for each in known:
+        for part in from_text(each.facts).untold:
+            lacking.setdefault(part, []).append(each.node)
+    for part, nodes in lacking.items():
+        says = f"read only in part, since dumps lack {part}: {listed(nodes)}"
+        yield partial_warning("node-lacks-table", says, folder)
 
 
 def _why(read: FromDumps) -> str:

@@ -123,6 +123,19 @@ def test_of_a_node_that_was_not_read_nothing_is_claimed(command: Command) -> Non
     assert command("cluster", "whatif", made, "--strict").status == 3
 
 
+def test_a_dump_that_lacks_a_table_is_read_only_in_part(command: Command) -> None:
+    capture = FIXTURES / "1.36.2-iptables-legacy" / "two-node@worker1"
+    text = (capture / "iptables-legacy-save.txt").read_text()
+    rows = re.sub(r"^\*filter\n.*?^COMMIT\n", "", text, flags=re.MULTILINE | re.DOTALL)
+    Path("nat").mkdir()
+    Path("nat/worker1.txt").write_text(rows)
+    given = ["nat", "--objects", str(capture / "objects.json"), "--into", "some"]
+    done = command("cluster", "build", *given, "--engine", "serial", "--strict")
+    assert (done.status, "worker1 was read only in part: its dump lacks " in done.err) == (3, True)
+    done = command("cluster", "loss", "some", "--dead", "10.244.0.7", "--strict")
+    assert re.search(r"read only in part, since dumps lack .*: worker1\n", done.err)
+
+
 @pytest.mark.usefixtures("made")
 def test_a_truncated_dump_is_read_only_in_part(command: Command) -> None:
     (dump,) = Path("c/dumps").glob("node-0000.txt")
