@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from analyzer.failure.limits import allowed
 from analyzer.failure.models import Dead
-from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Route, Source
+from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Route
 from analyzer.model.endings import Ending, Endings, EndKind, part, summed, total
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic, capped_sum
 from analyzer.model.ternary import Ternary
@@ -120,19 +120,9 @@ def away(route: Route, astray: Endings, nowhere: Bounds) -> Bounds:
     certainly reaches no endpoint is lost except for what may end in a way that does not count.
     """
     each = total(astray)
-    least = ~capped_sum([~nowhere.lower, uncounted(route)])
+    open_ = [share.upper for end, share in route.astray if _counts(route, end) is not Ternary.TRUE]
+    least = ~capped_sum([~nowhere.lower, *open_])
     return Bounds(max(each.lower, min(least, each.upper)), each.upper)
-
-
-def uncounted(route: Route) -> Dyadic:
-    """Return the greatest share of flows that go astray and may not count as lost.
-
-    Of a hairpin route it is not known: its shares are of many senders, each to itself.
-    """
-    if route.source is Source.HAIRPIN:
-        return ALWAYS
-    open_ = (share.upper for end, share in route.astray if _counts(route, end) is not Ternary.TRUE)
-    return capped_sum(open_)
 
 
 _NONE: Final = Bounds(NEVER, NEVER)
@@ -214,21 +204,17 @@ class DrawnLosses:
         if not lost:  # those that are sent on get there
             upper = capped_sum([found.loss.upper, away.upper])
             lower = capped_sum([found.loss.lower, away.lower])
-            upper = max(lower, min(upper, ~found.survives.lower))
-            # Whatever ends them, what can neither survive nor end uncounted is lost.
-            sure = ~capped_sum([found.survives.upper, uncounted(found.route)])
-            loss = Bounds(max(lower, min(sure, upper)), upper)
+            loss = Bounds(lower, max(lower, min(upper, ~found.survives.lower)))
             return replace(found, loss=loss, otherwise=astray)
         endpoints, shares = found.route.draws()
         open_ = found.route.unresolved
         dies = self._dead.is_anything or self._dead.uncertain
         alive = tuple(map(self._is_alive, endpoints)) if dies else ()
-        spared = uncounted(found.route)
-        key = id(shares), open_, spared, astray, away, alive, *map(id, lost)
+        key = id(shares), open_, astray, away, alive, *map(id, lost)
         known = self._known.endings
         if key not in known:
             sent = shares, alive or (True,) * len(shares), lost
-            loss, survives, ends = self._with_lost(*sent, away, open_, spared)
+            loss, survives, ends = self._with_lost(*sent, away, open_)
             known[key] = (shares, lost), loss, survives, summed((*astray, *ends))
         _, loss, survives, otherwise = known[key]
         return replace(found, loss=loss, survives=survives, otherwise=otherwise)
@@ -263,12 +249,8 @@ class DrawnLosses:
         lost: Sequence[Endings],
         away: Bounds,
         unresolved: Dyadic,
-        spared: Dyadic,
     ) -> tuple[Bounds, Bounds, Endings]:
-        """Return what is lost, what survives, and how flows end in other ways than on the dead.
-
-        `spared` is the greatest share that goes astray and may not count.
-        """
+        """Return what is lost, what survives, and how flows end in other ways than on the dead."""
         ends: list[tuple[Ending, Bounds]] = []
         least, most = [away.lower], [away.upper]
         kept_least: list[Dyadic] = []
@@ -290,9 +272,8 @@ class DrawnLosses:
         # Unresolved flows may go to a dead endpoint, if anything is dead.
         hidden = unresolved if self._dead.is_anything else NEVER
         all_most = capped_sum([*most, hidden])
+        all_least = capped_sum(least)
         kept = Bounds(capped_sum(kept_least), capped_sum([*kept_most, unresolved]))
-        # Whatever ends them, what can neither survive nor end uncounted is lost.
-        all_least = max(capped_sum(least), min(all_most, ~capped_sum([kept.upper, spared])))
         return (
             Bounds(all_least, max(all_least, min(all_most, ~kept.lower))),
             Bounds(kept.lower, max(kept.lower, min(kept.upper, ~all_least))),

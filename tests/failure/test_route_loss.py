@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from itertools import pairwise
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,11 +10,9 @@ from analyzer.failure.loss import LossState, service_loss
 from analyzer.failure.models import Dead
 from analyzer.failure.route_loss import RouteLoss, route_loss
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Share, Source
-from analyzer.model.endings import Ending, EndKind
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.model.value import replace
 from tests.support.dumps import only_service
-from tests.support.effort import examples
 from tests.support.routes import (
     ENDPOINTS,
     FRONTEND,
@@ -33,8 +28,6 @@ from tests.support.routes import (
 )
 
 ANY = Bounds(NEVER, ALWAYS)
-DROPPED = Ending(kind=EndKind.DROPPED, how="DROP", rule="-A X -j DROP")
-REFUSED = Ending(kind=EndKind.REFUSED, how="reject")
 NODE = Dead(endpoints=frozenset(), nodes=("n1",))
 
 
@@ -101,70 +94,6 @@ def test_what_certainly_dies_does_not_survive() -> None:
     found = route_loss(overlapping, dying(ENDPOINTS[:1]))
     assert found.survives == Bounds(NEVER, HALF.lower)
     assert found.loss == Bounds(HALF.lower, ALWAYS)
-
-
-# --- beside rules that end flows ---------------------------------------------------
-
-#: Sixteenths of the flows: to each endpoint, dropped, refused (which is no loss), unresolved.
-sixteenths = st.lists(st.integers(0, 16), min_size=5, max_size=5).map(
-    lambda ends: [b - a for a, b in pairwise([0, *sorted(ends), 16])]
-)
-
-
-def around(number: int, of: int, less: int, more: int) -> Bounds:
-    """Return bounds that hold `number` / 2**`of`."""
-    return Bounds(Dyadic.of(max(0, number - less), of), Dyadic.of(min(1 << of, number + more), of))
-
-
-@examples(40, 5_000)
-@given(
-    parts=sixteenths,
-    gone=st.lists(st.integers(0, 4), min_size=3, max_size=3),
-    dead=st.sets(st.sampled_from(ENDPOINTS[:3])),
-    wide=st.lists(st.integers(0, 6), min_size=16, max_size=16),
-    dies=st.booleans(),
-)
-def test_whatever_ends_flows_the_bounds_contain_what_is_lost(
-    parts: list[int], gone: list[int], dead: set[Endpoint], wide: list[int], dies: bool
-) -> None:
-    *sent, dropped, refused, unresolved = parts
-    less, more = wide[:8], wide[8:]
-    shares = tuple(
-        Share(
-            end,
-            around(sent[at], 4, less[at], more[at]),
-            None,
-            ((DROPPED, around(gone[at], 2, less[5 + at] // 3, more[5 + at] // 3)),),
-        )
-        for at, end in enumerate(ENDPOINTS[:3])
-    )
-    astray = (
-        (DROPPED, around(dropped, 4, less[3], more[3])),
-        (REFUSED, around(refused, 4, less[4], more[4])),
-    )
-    open_ = Dyadic.of(unresolved, 4)
-    found = route_loss(Route(FRONTEND, Source.POD, shares, open_, None, astray), dying(dead))
-    lost = Fraction(dropped, 16) + sum(
-        Fraction(number, 16) * (1 if end in dead else Fraction(part, 4))
-        for end, number, part in zip(ENDPOINTS, sent, gone, strict=False)
-    )
-    # Unresolved flows get to an endpoint that the dump does not show, which may be dead.
-    lost += Fraction(unresolved, 16) * (dies and bool(dead))
-    kept = 1 - lost - Fraction(refused, 16)
-    for told, true in ((found.loss, lost), (found.survives, kept)):
-        assert told.lower.as_fraction() <= true <= told.upper.as_fraction()
-
-
-def test_what_may_be_dropped_before_it_is_drawn_is_lost_at_the_dead_at_the_latest() -> None:
-    halves = tuple(Share(end, Bounds(NEVER, HALF.upper), None) for end in ENDPOINTS[:2])
-    told = Route(FRONTEND, Source.POD, halves, NEVER, None, ((DROPPED, ANY),))
-    assert route_loss(told, dying(ENDPOINTS[:1])).loss == Bounds(HALF.lower, ALWAYS)
-    # Shares of a hairpin route do not add up to the flows of one sender.
-    half = replace(halves[0], lost=((DROPPED, Bounds(NEVER, HALF.upper)),))
-    own = replace(told, source=Source.HAIRPIN, shares=(half,), astray=())
-    assert route_loss(own, dying(())).loss == Bounds(NEVER, Dyadic.of(1, 2))
-    refused = replace(told, astray=(*told.astray, (REFUSED, ANY)))
-    assert route_loss(refused, dying(ENDPOINTS[:1])).loss == ANY
 
 
 # --- states ----------------------------------------------------------------------
