@@ -142,13 +142,14 @@ def test_a_zone_of_several_nodes_is_one_failure(
     asked = "--from-objects", str(ZONED), "--service", service, "--depth", "1"
     (told,) = document(command, *asked)["services"]
     assert (told["survives"], told["zones"]["survives"]) == (nodes, zones)
-    forms = cycle([*RENDERERS["whatif"]][::nodes])
-    for least in (1, 2):
-        for option, survived in (("--min-survives", nodes), ("--min-survives-zones", zones)):
-            done = command("whatif", *asked, option, str(least), "-o", form := next(forms))
-            assert done.status == (least > survived), (option, form)
-            broken = document(command, *asked, option, str(least))["broken"]
-            assert [each["threshold"] for each in broken] == [option[2:]] * (least > survived)
+    limits = (("--min-survives", nodes), ("--min-survives-zones", zones))
+    every = [(least, *limit) for least in (1, 2) for limit in limits]
+    for form, (least, option, survived) in zip(RENDERERS["whatif"], cycle(every), strict=False):
+        done = command("whatif", *asked, option, str(least), "-o", form)
+        assert done.status == (least > survived), (option, form)
+    for least, option, survived in every:
+        broken = document(command, *asked, option, str(least))["broken"]
+        assert [each["threshold"] for each in broken] == [option[2:]] * (least > survived)
     done = command("whatif", *asked, "--min-survives-zones", "2")
     assert f"--min-survives-zones 2: 1 ServicePort may not survive 2 zones: {service}." in done.out
 

@@ -46,7 +46,8 @@ class Ending:
     Attributes:
         how: what a REJECT answers; the policy that drops; NOTRACK, of answers; how kube-proxy's own
             rules end it, or `PASSES`: they mark it to be dropped, but no rule on its path drops it.
-        rule: the one that decides, as in the dump; empty if it is a policy, or nothing.
+        rule: the one that decides, as in the dump; of a long row with one outcome the first, and
+            how many follow; empty if it is a policy, or nothing.
         place: of that rule, or of the policy, if known; endings by rules with the same text in the
             same chain are equal.
         chain: the chain of the rule or policy.

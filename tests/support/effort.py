@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 PROFILE: Final = os.environ.get("HYPOTHESIS_PROFILE", "quick")
 #: Examples of a property that says nothing else: in the quick check, and in one round of the soak.
-QUICK: Final = 10
+QUICK: Final = 12
 SOAK: Final = 1_000
 #: Cases that are taken of a test whose cases are slow and alike, where its mark says no number.
 ALIKE: Final = 6
@@ -32,13 +32,13 @@ settings.register_profile("soak", max_examples=SOAK, deadline=None, print_blob=T
 
 def in_quick(wanted: int) -> int:
     """Return how many of the examples that a property is worth the quick check takes."""
-    return -(-wanted * 2 // 5)
+    return -(-wanted // 2)
 
 
 def examples(quick: int, soak: int) -> settings:
     """Give a property as many random examples as it is worth its time.
 
-    The quick check, which is to end within three minutes, takes two of five of the `quick` ones.
+    The quick check, which is to end within three minutes, takes half of the `quick` ones.
     """
     return settings(max_examples=soak if PROFILE == "soak" else in_quick(quick))
 

@@ -24,7 +24,14 @@ from tests.support.clusters import GeneratedCluster, clusters
 from tests.support.effort import examples
 from tests.support.layouts import NFTABLES, PROMISED
 from tests.support.pod_networks import NODES
-from tests.support.predictions import differences, predicted, read, settings_of
+from tests.support.predictions import (
+    cluster_of,
+    differences,
+    in_no_network,
+    predicted,
+    read,
+    settings_of,
+)
 
 CASES = [
     (layout, mode)
@@ -41,8 +48,9 @@ every_case = pytest.mark.parametrize(
 
 def check(cluster: GeneratedCluster, settings: ClusterSettings) -> None:
     found = predicted(cluster.items, settings, cluster.family)
+    strays = in_no_network(cluster_of(cluster.items))
     for node, services in read(cluster.items, settings, cluster.family).items():
-        told = [*differences(found, node, services)]
+        told = [*differences(found, node, services, strays)]
         assert not told, told
 
 
