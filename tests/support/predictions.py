@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from analyzer.kubeproxy.generate import RulesLayout, service_ports
@@ -13,7 +13,7 @@ from analyzer.kubeproxy.predict.versions import Version
 from analyzer.kubeproxy.predict.walked import walked
 from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.view import ServicePort, Source, each_network
-from analyzer.model.addresses import Address, Network, network_from_text
+from analyzer.model.addresses import Network, network_from_text
 from analyzer.model.cluster import Cluster
 from tests.support.parsed_objects import parse_objects
 
@@ -60,9 +60,10 @@ def differences(
     found: Sequence[EveryNode],
     node: str,
     services: Sequence[ServicePort],
-    strays: Collection[Address] = (),
+    *,
+    knows_pods: bool = True,
 ) -> Iterator[str]:
-    """Give what is not the same at a node; `strays` are `in_no_network` of its cluster."""
+    """Give what is not the same at a node; `knows_pods`: `uses_networks` of its cluster."""
     mine = {}
     for each in found:
         at = [of for of in each.at if node in of.nodes]
@@ -88,8 +89,7 @@ def differences(
                 yield f"{node}: {name}: a route is only {told}: {key}"
         for key in routes.keys() & walks.keys():
             (ours, masked), (drawn, marks) = routes[key], walks[key]
-            of_pods = key[2] in (Source.POD, Source.POD_ELSEWHERE)
-            is_open = of_pods and any(end.address in strays for end in marks)
+            is_open = not knows_pods and key[2] in (Source.POD, Source.POD_ELSEWHERE)
             if ours != drawn:
                 yield f"{node}: {name}: {key}: {ours} {drawn}"
             if not all(_agrees(m, marks.get(end), is_open=is_open) for end, m in masked.items()):
@@ -114,19 +114,19 @@ def _routes(service: ServicePort) -> dict[Any, Any]:
 def _agrees(predicted: bool | None, read: bool | None, *, is_open: bool) -> bool:
     """Return whether what is predicted of masquerade may be said beside what was read.
 
-    Where endpoints have addresses that are in no podCIDR (`is_open`), a walk does not know which
+    Where pods have addresses that are not in podCIDRs (`is_open`), a walk does not know which
     sources are pods: they may be the endpoint itself, whose hairpin flows are not predicted here.
     """
     return predicted in (None, read) or (is_open and read is None)
 
 
-def in_no_network(cluster: Cluster) -> frozenset[Address]:
-    """Return the addresses of endpoints that no node has, nor a network of its pods."""
+def uses_networks(cluster: Cluster) -> bool:
+    """Return whether all endpoints have addresses of their nodes, or in a podCIDR of theirs."""
     nodes = cluster.nodes.values()
     hosts = {address for node in nodes for address in node.addresses}
-    networks = [network for node in nodes for network in node.pod_networks]
-    return frozenset(
-        address
-        for address in cluster.placements
-        if address not in hosts and not any(address in network for network in networks)
-    )
+    for address, placement in cluster.placements.items():
+        theirs = [each for each in nodes if placement.node in (None, each.name)]
+        networks = [network for node in theirs for network in node.pod_networks]
+        if address not in hosts and not any(address in network for network in networks):
+            return False
+    return True

@@ -27,10 +27,10 @@ from tests.support.pod_networks import NODES
 from tests.support.predictions import (
     cluster_of,
     differences,
-    in_no_network,
     predicted,
     read,
     settings_of,
+    uses_networks,
 )
 
 CASES = [
@@ -48,9 +48,9 @@ every_case = pytest.mark.parametrize(
 
 def check(cluster: GeneratedCluster, settings: ClusterSettings) -> None:
     found = predicted(cluster.items, settings, cluster.family)
-    strays = in_no_network(cluster_of(cluster.items))
+    knows_pods = uses_networks(cluster_of(cluster.items))
     for node, services in read(cluster.items, settings, cluster.family).items():
-        told = [*differences(found, node, services, strays)]
+        told = [*differences(found, node, services, knows_pods=knows_pods)]
         assert not told, told
 
 
