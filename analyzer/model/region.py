@@ -216,10 +216,7 @@ def _clipped(many: Intervals, few: Intervals) -> Intervals:
     """Return the same, looking only at those of many intervals that others begin or end in."""
     found: Intervals = ()
     for low, high in few:
-        begin = bisect_left(many, (low, low))
-        if begin and many[begin - 1][1] >= low:
-            begin -= 1
-        end = bisect_right(many, (high, _BEYOND))
+        begin, end = _touched(many, low, high)
         if begin < end:
             pieces = list(many[begin:end])
             pieces[0] = max(pieces[0][0], low), pieces[0][1]
@@ -230,6 +227,8 @@ def _clipped(many: Intervals, few: Intervals) -> Intervals:
 
 def without(one: Intervals, other: Intervals) -> Intervals:
     """Return the addresses that are in the first and not in the second."""
+    if len(one) > _MANY * len(other):
+        return _cut_out(one, other)
     found: list[Interval] = []
     for low, high in one:
         left = low
@@ -245,6 +244,36 @@ def without(one: Intervals, other: Intervals) -> Intervals:
         if left <= high:
             found.append((left, high))
     return tuple(found)
+
+
+def _cut_out(many: Intervals, few: Intervals) -> Intervals:
+    """Return the same, looking only at those of many intervals that others begin or end in."""
+    found: list[Interval] = []
+    past = 0
+    for low, high in few:
+        begin, end = _touched(many, low, high)
+        if begin == end:
+            continue
+        if begin < past:
+            first, _ = found.pop()  # what was left of the same one
+        else:
+            found += many[past:begin]
+            first, _ = many[begin]
+        _, last = many[end - 1]
+        found += [each for each in ((first, low - 1), (high + 1, last)) if each[0] <= each[1]]
+        past = end
+    return (*found, *many[past:])
+
+
+def _touched(many: Intervals, low: int, high: int) -> tuple[int, int]:
+    """Return the index of the first interval that has addresses from `low` to `high`, and the end.
+
+    If there is none, both are the same.
+    """
+    begin = bisect_left(many, (low, low))
+    if begin and many[begin - 1][1] >= low:
+        begin -= 1
+    return begin, bisect_right(many, (high, _BEYOND))
 
 
 class Membership:

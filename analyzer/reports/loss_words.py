@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 
 from analyzer.failure.loss import HARM, LossState, ServiceLoss
 from analyzer.failure.models import Dead
 from analyzer.failure.route_loss import RouteLoss
-from analyzer.kubeproxy.view import Frontend, ServicePort, Source
+from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source
 from analyzer.model.addresses import IPV6, Network, network_from_text
 from analyzer.reports.document import Style
 from analyzer.reports.phrases import count
@@ -25,6 +26,9 @@ STYLES: Final = {
 }
 #: Networks of one kind of source that are listed one by one.
 _MOST_NETWORKS: Final = 3
+#: The networks of routes, by the identity of what is kept with them: to hash them takes a while.
+_KNOWN: Final[dict[int, tuple[tuple[Network, ...], AbstractSet[Network]]]] = {}
+_MOST_KNOWN: Final = 64
 #: What states are called in text; JSON has them by their values.
 WORDS: Final = {
     LossState.UNTOUCHED: "untouched",
@@ -120,21 +124,46 @@ def sources_of(some: Sequence[RouteLoss], among: Sequence[RouteLoss]) -> str:
     found: list[str] = []
     for source in dict.fromkeys(each.route.source for each in some):
         name = source.value
-        mine = dict.fromkeys(_networks_from(source, some))
-        if mine.keys() >= set(_networks_from(source, among)):
+        mine = _networks_from(source, some)
+        if mine >= _networks_from(source, among):
             found.append(name)
             continue
-        networks = [each for each in mine if each is not None]
         found += [name] if None in mine else []
-        others = len(networks) - _MOST_NETWORKS
-        more = f" and {count(others, 'other network')}" if others > 0 else ""
+        networks = len(mine) - (None in mine)
+        first = _first_networks(source, some)
+        more = f" and {count(networks - len(first), 'other network')}"
         if networks:
-            found.append(f"{name} {', '.join(map(str, networks[:_MOST_NETWORKS]))}{more}")
+            found.append(f"{name} {', '.join(first)}{more if networks > len(first) else ''}")
     return ", ".join(found)
 
 
-def _networks_from(source: Source, routes: Iterable[RouteLoss]) -> Iterator[Network | None]:
-    """Yield the networks of a kind of source that have routes; None: all other sources."""
+def _networks_from(source: Source, routes: Iterable[RouteLoss]) -> AbstractSet[Network | None]:
+    """Return the networks of a kind of source that have routes; None: all other sources."""
+    found: AbstractSet[Network | None] = frozenset()
     for each in routes:
         if each.route.source is source:
-            yield from each.route.networks or (None,)
+            found |= _networks_of(each.route)
+    return found
+
+
+def _first_networks(source: Source, routes: Iterable[RouteLoss]) -> Collection[str]:
+    """Return some of these networks, the first ones, as they are printed."""
+    every = (n for each in routes if each.route.source is source for n in each.route.networks)
+    found: dict[str, None] = {}
+    for network in every:
+        found[str(network)] = None
+        if len(found) == _MOST_NETWORKS:
+            break
+    return found
+
+
+def _networks_of(route: Route) -> AbstractSet[Network | None]:
+    """Return the networks of a route as a set; many routes have the same further ones."""
+    if not route.also:
+        return frozenset({route.network})
+    key = id(route.also)
+    if key not in _KNOWN:
+        if len(_KNOWN) == _MOST_KNOWN:
+            _KNOWN.clear()
+        _KNOWN[key] = route.also, frozenset(route.also)
+    return _KNOWN[key][1] | {route.network}

@@ -6,6 +6,10 @@ from analyzer.model.probability import ALWAYS, Dyadic
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
 
 @value
 class MatchResult:
@@ -16,3 +20,7 @@ class MatchResult:
 
     def __and__(self, other: MatchResult) -> MatchResult:
         return MatchResult(self.known & other.known, self.chance * other.chance)
+
+
+#: The result of what the packet certainly matches; for a rule of iptables always this object.
+CERTAIN: Final = MatchResult(Ternary.TRUE)

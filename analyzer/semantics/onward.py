@@ -6,14 +6,17 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
+from analyzer.model.addresses import IPV6
 from analyzer.model.endings import UNKNOWN_END, Ending, Endings, EndKind, any_of, summed
 from analyzer.model.iptables.rules import Rule
 from analyzer.model.iptables.targets import Drop, Reject
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
+from analyzer.model.region import Intervals, common_of, everything, meet, without
+from analyzer.model.region import holds as is_in
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace, value
-from analyzer.semantics.parts import MatchedSources, Parts, holds, of_all
+from analyzer.semantics.parts import MatchedSources, Parts, of_all
 from analyzer.semantics.shares import Shares, shares_by_source
 from analyzer.semantics.tree import (
     AnyRule,
@@ -102,12 +105,10 @@ def asked_of_others(told: OnwardBySource, address: int) -> MatchedSources:
     if own not in asked:
         return asked
     others = asked - {own}
-    itself = [holds(each, address) for each in others]
-    bounds = {
-        n for where in (*asked, *(w for w, _ in parts if w)) for a, b in where for n in (a, b + 1)
-    }
-    alike = [n for n in {0, *bounds} if [holds(each, n) for each in others] == itself]
-    lost = {held.lost for n in alike for where, held in parts if holds(where, n)}
+    alike: Intervals = (everything(IPV6),)  # no address of IPv4 is beyond
+    for each in others:
+        alike = common_of(alike, each) if is_in(each, address) else without(alike, each)
+    lost = {held.lost for where, held in parts if where is None or meet(alike, where)}
     return asked if len(lost) > 1 else others
 
 

@@ -16,11 +16,11 @@ Source: Linux, net/ipv4/netfilter/ip_tables.c, ``ipt_do_table``, and net/netfilt
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Final, TypeAlias
 
 from analyzer.model.packet import UNKNOWN_PACKET, Packet
-from analyzer.model.region import Parted
+from analyzer.model.region import Intervals, Parted
 from analyzer.model.value import replace, value
 from analyzer.semantics.depth import deep
 from analyzer.semantics.effort import MOST_NESTED, MOST_RULES, Effort, TooMany
@@ -70,6 +70,15 @@ class Walks(ABC):
     @abstractmethod
     def _is_end(self, place: RulePosition) -> bool:
         """Return whether a place is past the last rule of a chain of the table."""
+
+    @abstractmethod
+    def _matched_at(
+        self, chain: str, at: int, is_source: bool
+    ) -> tuple[Intervals, Hashable] | None:
+        """Return the sources, or the destinations, that a rule matches, and what it does.
+
+        None: it matches not exactly one network, or there is no such rule.
+        """
 
     @abstractmethod
     def _meets(self, start: RulePosition, packet: Packet) -> Tree:
@@ -152,16 +161,21 @@ class Walks(ABC):
         except TooMany:
             return Leaf(Unresolved(self.effort.too_many_branches()), UNKNOWN_PACKET)
 
-    def parted(self, by: Parted, packet: Packet, goes_on: Callable[[Packet], Tree]) -> Tree | None:
+    def parted(
+        self, by: Parted, packet: Packet, place: RulePosition, goes_on: Callable[[Packet], Tree]
+    ) -> Tree | None:
         """Return what happens to the packet from each part of its sources that a rule matches.
 
         None if that would cost too much; then nothing is known of the source from here on.
 
         Raises:
-            Parted: the rule does not match on sources alone.
+            Parted: the rule at `place` does not match on sources alone.
         """
         if by.region is not packet.clients or packet.sources is packet.destinations:
-            raise by
+            from analyzer.semantics.in_a_row import together  # few dumps need it
+
+            is_source = by.region is packet.sources
+            raise together(by, place.at, lambda at: self._matched_at(place.chain, at, is_source))
         if not self.effort.parts():
             return None
         inside, outside = packet.parted(by)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analyzer.model import region as region_of_many
 from analyzer.model.region import (
     LOOPBACK,
     Intervals,
@@ -24,6 +25,7 @@ from analyzer.model.region import (
     networks_of,
     one_each,
     span,
+    without,
 )
 from analyzer.model.ternary import Ternary
 from tests.support.effort import examples
@@ -69,6 +71,20 @@ def test_few_intervals_hold_all_of_many_and_close_the_smallest_gaps(
     assert all(numbers((each,)) & numbers(exact) for each in found)
     gaps = sorted(b[0] - a[1] for a, b in pairwise(exact))
     assert sorted(b[0] - a[1] for a, b in pairwise(found)) == gaps[max(len(gaps) - most + 1, 0) :]
+
+
+@examples(100, 3_000)
+@given(INTERVALS, INTERVALS)
+def test_few_intervals_are_taken_out_of_many_as_out_of_a_set(
+    mine: list[tuple[int, int]], theirs: list[tuple[int, int]]
+) -> None:
+    one, other = joined(mine), joined(theirs)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(region_of_many, "_MANY", 0)
+        found = without(one, other), common_of(one, other)
+    assert found == (without(one, other), common_of(one, other))
+    assert numbers(found[0]) == numbers(one) - numbers(other)
+    assert numbers(found[1]) == numbers(one) & numbers(other)
 
 
 @examples(100, 3_000)

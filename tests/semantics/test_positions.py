@@ -23,6 +23,9 @@ class Jumps(Walks):
     def _is_end(self, place: RulePosition) -> bool:
         return self._tails and place.at == 1
 
+    def _matched_at(self, chain: str, at: int, is_source: bool) -> None:  # as there
+        pass
+
     def _meets(self, start: RulePosition, packet: Packet) -> Tree:
         self._visited.append(f"{start.chain}:{start.at}")
         assert len(self._visited) < 100, "the walk does not end"

@@ -19,10 +19,10 @@ from analyzer.kubeproxy.view import Endpoint, Source
 from analyzer.model.addresses import Address
 from analyzer.model.endings import any_of
 from analyzer.model.packet import Mark
-from analyzer.model.region import Intervals, is_one
+from analyzer.model.region import Intervals, is_one, meet
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.onward import Onward, OnwardBySource, one_of
-from analyzer.semantics.parts import MatchedSources, at
+from analyzer.semantics.parts import MatchedSources, at, common
 
 
 class SameForAll:
@@ -85,17 +85,19 @@ class SameForAll:
         self, source: Source, protocol: str, mark: Mark, port: int | None
     ) -> MatchedSources | None:
         found = self._to_others(source, protocol, mark, port)
-        if found is None or any(map(is_one, found[1])):
+        if found is None or any(map(self._is_host, found[1])):
             return None
-        every = [found]
         for is_here in (False, True):
-            if any(self._like(protocol, port, is_here=is_here)):
+            like = partial(self._like, protocol, port, is_here=is_here)
+            if any(like()):
                 (back,) = self._back(source, protocol, (mark,), port, is_here=is_here)
-                if back is None:
+                if back is None or not _are_lost_alike(found, back, like):
                     return None
-                every.append(back)
-        lost = {onward.lost for parts, _ in every for _, onward in parts}
-        return found[1] if len(lost) == 1 else None
+        return found[1]
+
+    def _is_host(self, asked: Intervals) -> bool:
+        """Return whether a match is for one address, which an endpoint has."""
+        return is_one(asked) and meet(asked, self._hosts.addresses)
 
     def to_itself(
         self, protocol: str, marks: frozenset[Mark], endpoint: Endpoint
@@ -156,6 +158,21 @@ class SameForAll:
             tell = partial(self._walks.spared.to_others, source, protocol, mark)
             self._others[key] = _first(tell, port, self._hosts.not_own())
         return self._others[key]
+
+
+def _are_lost_alike(
+    others: OnwardBySource, back: OnwardBySource, like: Callable[[], Iterable[Intervals]]
+) -> bool:
+    """Return whether flows of endpoints are lost back to themselves as to other endpoints.
+
+    The last intervals of `like` are the endpoints and nothing else.
+    """
+    pairs = ((common(w, v), a.lost == b.lost) for w, a in others[0] for v, b in back[0])
+    unlike = [where for where, is_same in pairs if not is_same and where != ()]
+    if not unlike:
+        return True
+    *_, endpoints = like()
+    return all(common(where, endpoints) == () for where in unlike)
 
 
 def _told(every: Sequence[OnwardBySource | None], address: Address | None) -> Onward | None:

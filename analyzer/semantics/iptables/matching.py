@@ -66,7 +66,7 @@ from analyzer.semantics.flow_matching import (
     recent,
     state_is,
 )
-from analyzer.semantics.match_result import MatchResult
+from analyzer.semantics.match_result import CERTAIN, MatchResult
 from analyzer.semantics.node_matching import (
     packet_type,
     physdev,
@@ -85,9 +85,6 @@ _NUMBERS: Final = {"1": "icmp", "6": "tcp", "17": "udp", "58": "ipv6-icmp", "132
 _ALIASES: Final = {"icmpv6": "ipv6-icmp", "0": "all"}
 _TRANSPORTS: Final = {MatchTcp: "tcp", MatchUdp: "udp", MatchSctp: "sctp"}
 
-
-#: The result of a rule that the packet certainly matches, always this object.
-CERTAIN: Final = MatchResult(Ternary.TRUE)
 _FALSE: Final = MatchResult(Ternary.FALSE)
 _UNKNOWN: Final = MatchResult(Ternary.UNKNOWN)
 

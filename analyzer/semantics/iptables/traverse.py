@@ -16,6 +16,7 @@ Source: Linux, net/ipv4/netfilter/ip_tables.c, ``ipt_do_table``.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import cached_property, partial
 from types import UnionType
 from typing import assert_never
@@ -64,14 +65,15 @@ from analyzer.model.iptables.targets import (
 )
 from analyzer.model.packet import UNKNOWN_PACKET, Packet
 from analyzer.model.probability import ALWAYS
-from analyzer.model.region import Parted
+from analyzer.model.region import Intervals, Parted, span
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.effort import MOST_BY_DEVICE, Effort
 from analyzer.semantics.grow import Grown
 from analyzer.semantics.iptables.index import ChainIndex
-from analyzer.semantics.iptables.matching import CERTAIN, match_all
+from analyzer.semantics.iptables.matching import match_all
 from analyzer.semantics.iptables.passing import may_expire, passed_by
+from analyzer.semantics.match_result import CERTAIN
 from analyzer.semantics.path import Path
 from analyzer.semantics.positions import RulePosition, Walks, left, missing
 from analyzer.semantics.situation import Situation
@@ -164,8 +166,8 @@ class Traversal(Walks):
                         break
                     parted = self._in_a_row(start.chain, at, packet)
                     if parted is None:
-                        again = partial(self.onward, RulePosition(start.chain, at))
-                        parted = self.parted(by, packet, again)
+                        place = RulePosition(start.chain, at)
+                        parted = self.parted(by, packet, place, partial(self.onward, place))
                     if parted is not None:
                         return path.tree(parted)
                     packet, position = packet.of_clients(None), at
@@ -232,18 +234,32 @@ class Traversal(Walks):
             else:
                 return path.tree(left(packet))
 
+    def _matched_at(
+        self, chain: str, at: int, is_source: bool
+    ) -> tuple[Intervals, Hashable] | None:
+        rules = self._table.chains[chain].rules
+        if at >= len(rules):
+            return None
+        kind = MatchSource if is_source else MatchDestination
+        asked = [each.network for each in rules[at].matches if isinstance(each, kind)]
+        return ((span(asked[0]),), rules[at].target) if len(asked) == 1 else None
+
     def _in_a_row(self, chain: str, at: int, packet: Packet) -> Tree | None:
         """Return what happens to a packet whose sources several rules in a row split, or None."""
         rules = self._table.chains[chain].rules
         asked = MatchDestination if packet.is_answer else MatchSource
         if len(rules) < at + 2 or not all(_asks(asked, rule) for rule in rules[at : at + 2]):
             return None
-        from analyzer.semantics.iptables.in_a_row import split_in_a_row  # few dumps need it
+        from analyzer.semantics.in_a_row import Decided, split_in_a_row  # few dumps need it
+        from analyzer.semantics.iptables.in_a_row import decides
+
+        def decided(at: int, packet: Packet) -> Decided | None:
+            return decides(rules[at], packet, self._situation) if at < len(rules) else None
 
         def goes_on(at: int, packet: Packet) -> Tree:
             return self.onward(RulePosition(chain, at), packet)
 
-        return split_in_a_row(rules, at, packet, self._situation, self.effort.parts, goes_on)
+        return split_in_a_row(at, packet, decided, self.effort.parts, goes_on)
 
     def _marked_by_source(self, by: Parted, packet: Packet, rule: Rule) -> Packet | None:
         """Return the packet after a rule that at most marks some sources; None: it does more."""

@@ -49,13 +49,13 @@ from analyzer.model.nft.statements import (
     Xt,
 )
 from analyzer.model.packet import UNKNOWN_PACKET, Packet
-from analyzer.model.probability import ALWAYS, Dyadic
+from analyzer.model.probability import Dyadic
 from analyzer.model.region import Parted
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 from analyzer.semantics.flow_matching import connection_limit, is_under_limits
-from analyzer.semantics.match_result import MatchResult
-from analyzer.semantics.nft.asks import asks, asks_affinity
+from analyzer.semantics.match_result import CERTAIN, MatchResult
+from analyzer.semantics.nft.asks import asks
 from analyzer.semantics.nft.rejects import is_rejected, reject_name
 from analyzer.semantics.path import Path
 from analyzer.semantics.positions import RulePosition, left
@@ -66,7 +66,6 @@ if TYPE_CHECKING:
     from analyzer.semantics.nft.traverse import NftTraversal
     from analyzer.semantics.situation import Situation
 
-_CERTAIN: Final = MatchResult(Ternary.TRUE, ALWAYS)
 #: Statements that let every packet pass unchanged.
 _PASSING: Final = (Counter, Log, Dup, FlowAdd, Continue)
 #: Statements that change what other rules see.
@@ -120,7 +119,7 @@ class RuleWalk:
 
     def walk(self, first: int, packet: Packet) -> Packet | ChainEnd:
         """Evaluate the statements from `first` on; return the packet that the next rule sees."""
-        statements = self._rule.statements
+        came, statements = packet, self._rule.statements
         if first == 0 and statements:
             is_for = self._is_rejected(statements[-1], packet)
             if is_for is not Ternary.TRUE and any(isinstance(s, _CHANGING) for s in statements):
@@ -138,8 +137,12 @@ class RuleWalk:
             except Parted as by:
                 if isinstance(each, Match) and self._changes_nothing(at + 1, packet):
                     return packet.from_all()
+                row = None if first else self._walks.in_a_row(self.place, came)
+                if row is not None:
+                    return ChainEnd(row)
+                here = RulePosition(self.place.chain, self.place.at - 1)
                 again = partial(self._walks.rest_of, self, at)
-                parted = self._walks.parted(by, packet, again)
+                parted = self._walks.parted(by, packet, here, again)
                 if parted is not None:
                     return ChainEnd(parted)
                 packet = packet.of_clients(None)
@@ -164,9 +167,7 @@ class RuleWalk:
         walks = self._walks
         match given:
             case Match():
-                walks.evaluated |= asks(given.left)
-                walks.evaluated |= asks_affinity(given.right, walks.situation)
-                return self._matched(walks.lookups.evaluate(given, packet), at, packet)
+                return self._matched(walks.compare(given, packet), at, packet)
             case ObjectRef("synproxy"):
                 # It answers by itself and keeps the packet, or lets it pass.
                 return self._ends(Unresolved(self._because), None)
@@ -289,7 +290,7 @@ class RuleWalk:
     def _matched(self, result: MatchResult, at: int, packet: Packet) -> Packet | _Behind | None:
         if result.known is Ternary.FALSE or not result.chance:
             return None
-        if result == _CERTAIN:
+        if result == CERTAIN:
             return packet
         if self._changes_nothing(at + 1, packet):
             return None  # whether it matches or not, the traversal continues in the same way

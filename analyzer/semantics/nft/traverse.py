@@ -13,10 +13,17 @@ Source: Linux, net/netfilter/nf_tables_core.c, ``nft_do_chain``.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from functools import cached_property, partial
+
 from analyzer.model.nft.ruleset import Table
+from analyzer.model.nft.statements import Match
 from analyzer.model.packet import Packet
+from analyzer.model.region import Intervals
 from analyzer.semantics.effort import Effort
-from analyzer.semantics.nft.chain_index import NftChainIndex
+from analyzer.semantics.match_result import MatchResult
+from analyzer.semantics.nft.asks import asks, asks_affinity
+from analyzer.semantics.nft.chain_index import NftChainIndex, source_of
 from analyzer.semantics.nft.changes import Changes
 from analyzer.semantics.nft.matching import Lookups
 from analyzer.semantics.nft.nat import NatStatements
@@ -26,6 +33,10 @@ from analyzer.semantics.path import Path
 from analyzer.semantics.positions import RulePosition, Walks, left, missing
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import Tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from analyzer.semantics.nft.in_a_row import DecidingRules
 
 
 class NftTraversal(Walks):
@@ -59,6 +70,43 @@ class NftTraversal(Walks):
         place = RulePosition(rule.place.chain, rule.place.at - 1)
         return self._meets(place, packet, statement) if statement else self.onward(place, packet)
 
+    def compare(self, match: Match, packet: Packet) -> MatchResult:
+        """Evaluate a comparison.
+
+        Raises:
+            Parted: the result depends on the source.
+        """
+        self.evaluated |= asks(match.left)
+        self.evaluated |= asks_affinity(match.right, self.situation)
+        return self.lookups.evaluate(match, packet)
+
+    def in_a_row(self, behind: RulePosition, packet: Packet) -> Tree | None:
+        """Return what happens to a packet whose sources several rules in a row split, or None.
+
+        `behind` is the place after the first of them.
+        """
+        from analyzer.semantics.in_a_row import split_in_a_row  # few dumps need it
+
+        decides = partial(self._deciding.decides, behind.chain)
+
+        def goes_on(at: int, packet: Packet) -> Tree:
+            return self.onward(RulePosition(behind.chain, at), packet)
+
+        return split_in_a_row(behind.at - 1, packet, decides, self.effort.parts, goes_on)
+
+    def _matched_at(
+        self, chain: str, at: int, is_source: bool
+    ) -> tuple[Intervals, Hashable] | None:
+        rules = self._table.chains[chain].rules
+        found = source_of(rules[at], "saddr" if is_source else "daddr") if at < len(rules) else None
+        return None if found is None else (found[1], rules[at].statements[-1])
+
+    @cached_property
+    def _deciding(self) -> DecidingRules:
+        from analyzer.semantics.nft.in_a_row import DecidingRules  # few dumps need it
+
+        return DecidingRules(self._table, self)
+
     def _is_end(self, place: RulePosition) -> bool:
         chain = self._table.chains.get(place.chain)
         return chain is not None and place.at >= len(chain.rules)
@@ -75,6 +123,10 @@ class NftTraversal(Walks):
             index = self._indexes[start.chain] = NftChainIndex(rules)
         # The rest of a rule is for a packet that has passed its beginning.
         at = start.at if statement else index.following(packet, start.at)
+        if at > start.at and packet is not (whole := packet.from_all()):
+            # A part of its sources, of which the first rule has none.
+            packet = whole
+            at = index.following(packet, start.at + 1)
         while at < len(rules):
             behind = RulePosition(start.chain, at + 1)
             met = RuleWalk(self, path, rules[at], behind)

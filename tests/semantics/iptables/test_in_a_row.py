@@ -1,6 +1,8 @@
-"""Rules in a row that decide on sources give the tree that they give one by one."""
+"""Rules of iptables in a row that decide on sources give the tree that they give one by one."""
 
 from __future__ import annotations
+
+from typing import Never
 
 import pytest
 from hypothesis import given
@@ -11,9 +13,10 @@ from analyzer.model.packet import Packet
 from analyzer.model.region import Region, everything
 from analyzer.model.value import replace
 from analyzer.parsers.iptables_save import parse
+from analyzer.semantics import in_a_row as rows_in_a_row
 from analyzer.semantics.conditions import leaves_by_source
 from analyzer.semantics.effort import Effort
-from analyzer.semantics.iptables import in_a_row as rows_in_a_row
+from analyzer.semantics.iptables.in_a_row import decides as decides_on
 from analyzer.semantics.iptables.traverse import Traversal
 from analyzer.semantics.parts import holds
 from analyzer.semantics.situation import Situation
@@ -162,8 +165,8 @@ def test_each_rule_takes_its_own_sources() -> None:
 )
 def test_a_rule_decides_where_it_is_certain(row: str, decides: bool | None) -> None:
     rule: Rule = parse(blocking(row), "dump").tables["filter"].chains["FORWARD"].rules[0]
-    asked = rows_in_a_row.decides(rule, CAME, SITUATION)
-    assert (asked if asked is None else bool(asked)) is decides
+    found = decides_on(rule, CAME, SITUATION)
+    assert (found if found is None else bool(found.asked)) is decides
 
 
 def test_splits_are_counted_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,10 +181,8 @@ def test_splits_are_counted_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None
 def test_flows_back_to_their_source_are_split_elsewhere() -> None:
     back = by_source.everywhere()
     packet = replace(CAME, sources=back, destinations=back, destination=None)
-    rules = parse(blocking("-s 10.0.0.2/32 -j DROP"), "dump").tables["filter"].chains["FORWARD"]
 
-    def goes_on(_at: int, _packet: Packet) -> Tree:
-        pytest.fail("it does not go on")
+    def fails(_at: int, _packet: Packet) -> Never:
+        pytest.fail("no rule is looked at")
 
-    found = rows_in_a_row.split_in_a_row(rules.rules, 0, packet, SITUATION, lambda: True, goes_on)
-    assert found is None
+    assert rows_in_a_row.split_in_a_row(0, packet, fails, lambda: True, fails) is None

@@ -1,0 +1,118 @@
+"""What a rule of nft does that matches some sources and decides on all packets from them."""
+
+from __future__ import annotations
+
+from analyzer.model.iptables import targets
+from analyzer.model.nft.expressions import Accept, Drop, Return
+from analyzer.model.nft.ruleset import Rule, Table
+from analyzer.model.nft.statements import Counter, Log, Match, Reject
+from analyzer.model.packet import Packet
+from analyzer.model.region import Intervals, Parted
+from analyzer.model.ternary import Ternary
+from analyzer.semantics.in_a_row import Decided
+from analyzer.semantics.match_result import CERTAIN
+from analyzer.semantics.nft.chain_index import source_of
+from analyzer.semantics.nft.rejects import is_rejected, reject_name
+from analyzer.semantics.tree import FellThrough
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from analyzer.semantics.nft.traverse import NftTraversal
+
+
+class DecidingRules:
+    """The rules of a table that decide on packets by their sources; keeps what they do to all."""
+
+    def __init__(self, table: Table, walks: NftTraversal) -> None:
+        self._table = table
+        self._walks = walks
+        self._of_all: dict[tuple[str, int, str], Decided | None] = {}
+
+    def decides(self, chain: str, at: int, packet: Packet) -> Decided | None:
+        """Return what a rule does with packets like this one from the sources that it matches.
+
+        None: it is not certain, it changes packets, it does not split their sources once, or there
+        is no rule with the index `at`.
+        """
+        rules = self._table.chains[chain].rules
+        if at >= len(rules):
+            return None
+        field = "daddr" if packet.is_answer else "saddr"
+        key = chain, at, field
+        if key not in self._of_all:
+            self._of_all[key] = _decides_on_all(rules[at], field, self._walks.family)
+        return self._of_all[key] or _decides(rules[at], packet, self._walks)
+
+
+def _decides_on_all(rule: Rule, field: str, family: str) -> Decided | None:
+    """Return what a rule does with all packets from some sources, whatever else they are.
+
+    None: it asks for more than that.
+    """
+    source, outcome = source_of(rule, field), _outcome(rule, family)
+    if source is None or outcome is None or isinstance(outcome, targets.Reject):
+        return None
+    compared = [each for each in rule.statements[:-1] if not isinstance(each, Counter | Log)]
+    if len(compared) > 1:
+        return None
+    version, asked = source
+    return Decided(rule, asked if version == (4 if family == "ip" else 6) else (), outcome)
+
+
+def _outcome(
+    rule: Rule, family: str
+) -> targets.Accept | targets.Drop | targets.Reject | FellThrough | None:
+    """Return what the last statement of a rule does to a packet that reaches it; None: more."""
+    match rule.statements[-1:]:
+        case [Accept()]:
+            return targets.Accept()
+        case [Drop()]:
+            return targets.Drop()
+        case [Return()]:
+            return FellThrough()
+        case [Reject() as how]:
+            return targets.Reject(reject_name(how, family))
+        case _:
+            return None
+
+
+def _decides(rule: Rule, packet: Packet, walks: NftTraversal) -> Decided | None:
+    outcome = _outcome(rule, walks.family)
+    before = rule.statements[:-1]
+    if outcome is None or not all(isinstance(each, Match | Counter | Log) for each in before):
+        return None
+    nothing = Decided(rule, (), outcome)
+    match is_rejected(rule.statements[-1], packet, walks.family, walks.situation):
+        case Ternary.UNKNOWN:
+            return None
+        case Ternary.FALSE:
+            return nothing
+        case Ternary.TRUE:
+            pass
+    asked: Intervals | None = None
+    for match in before:
+        if not isinstance(match, Match):
+            continue
+        try:
+            result = walks.compare(match, packet)
+        except Parted as by:
+            if asked is not None or not _tells_apart(match, by, packet, walks):
+                return None
+            asked = by.asked
+            continue
+        if result.known is Ternary.FALSE or not result.chance:
+            return nothing
+        if result != CERTAIN:
+            return None
+    return None if asked is None else Decided(rule, asked, outcome)
+
+
+def _tells_apart(match: Match, by: Parted, packet: Packet, walks: NftTraversal) -> bool:
+    """Return whether a comparison is certainly true for the one part and false for the other."""
+    if by.region is not packet.clients:
+        return False
+    try:
+        inside, outside = (walks.compare(match, part) for part in packet.parted(by))
+    except Parted:
+        return False
+    return inside == CERTAIN and outside.known is Ternary.FALSE

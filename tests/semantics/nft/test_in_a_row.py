@@ -1,0 +1,197 @@
+"""Rules of nft in a row that decide on sources give the tree that they give one by one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.model.addresses import Address
+from analyzer.model.nft.ruleset import NftRuleset, Table
+from analyzer.model.packet import Packet
+from analyzer.model.region import Region, everything
+from analyzer.model.value import replace
+from analyzer.parsers.formats import read_ruleset
+from analyzer.semantics import in_a_row as rows_in_a_row
+from analyzer.semantics.conditions import leaves_by_source
+from analyzer.semantics.effort import Effort
+from analyzer.semantics.nft import chain_index
+from analyzer.semantics.nft.in_a_row import DecidingRules
+from analyzer.semantics.nft.traverse import NftTraversal
+from analyzer.semantics.parts import holds
+from analyzer.semantics.shares import shares_by_source
+from analyzer.semantics.situation import Situation
+from analyzer.semantics.tree import BySource, Leaf, Tree
+from tests.support.effort import examples
+from tests.support.strategies import by_source
+
+SITUATION = Situation(local_addresses=frozenset({by_source.OWN}))
+CAME = Packet(
+    protocol="tcp",
+    destination=by_source.FIRST,
+    destination_port=80,
+    sources=by_source.everywhere(),
+)
+#: To the clients from which such packets come.
+ANSWER = Packet(
+    protocol="tcp",
+    source=by_source.FIRST,
+    source_port=80,
+    destinations=by_source.everywhere(),
+    translated=True,
+    is_answer=True,
+)
+
+
+def table(*rows: str) -> Table:
+    rules = "\n".join(rows)
+    text = f"""table inet fw {{
+  set some {{ type ipv4_addr; flags interval; elements = {{ 10.0.0.1, 10.0.0.4-10.0.0.6 }}; }}
+  chain forward {{ type filter hook forward priority 0; policy accept;
+{rules}
+  }}
+  chain a {{ }}
+}}
+"""
+    ruleset = read_ruleset(text.encode(), "dump")
+    assert isinstance(ruleset, NftRuleset)
+    return ruleset.tables["inet", "fw"]
+
+
+def walks(rules: Table, effort: Effort | None = None) -> NftTraversal:
+    return NftTraversal(rules, "ip", SITUATION, effort)
+
+
+def tree_of(
+    *rows: str, in_a_row: bool, effort: Effort | None = None, packet: Packet = CAME
+) -> Tree:
+    with pytest.MonkeyPatch.context() as patch:
+        if not in_a_row:
+            patch.setattr(NftTraversal, "in_a_row", lambda *_: None)
+        return walks(table(*rows), effort).tree("forward", packet)
+
+
+ROWS = st.lists(
+    st.builds(
+        " ".join,
+        st.tuples(
+            st.sampled_from(
+                [
+                    "ip saddr 10.0.0.0/31",
+                    "ip saddr 10.0.0.2",
+                    "ip saddr 10.0.0.2 counter",
+                    "counter ip saddr 10.0.0.0/30 log",
+                    "ip saddr 10.0.0.4-10.0.0.6",
+                    "ip saddr 10.0.0.0/8",
+                    "ip saddr 192.0.2.0/24",
+                    "ip6 saddr fd00::/8",
+                    "ip saddr != 10.0.0.7",
+                    "ip saddr >= 10.0.0.6",
+                    "ip saddr @some",
+                    "ip saddr { 10.0.0.1, 10.0.0.3 }",
+                    "ip saddr . th dport { 10.0.0.1 . 80, 10.0.0.2 . 81 }",
+                    "ip saddr 10.0.0.6 meta l4proto tcp",
+                    "meta l4proto udp ip saddr 10.0.0.6",
+                    "ip saddr 10.0.0.1 fib saddr type local",
+                    "numgen random mod 2 == 0 ip saddr 10.0.0.3",
+                    "ip saddr 10.0.0.3 numgen random mod 2 == 0",
+                    'ip saddr 10.0.0.3 xt match "made-up"',
+                    "ip saddr 10.0.0.5 meta mark set 0x1",
+                    "meta mark 0x1",
+                    "meta l4proto tcp",
+                ]
+            ),
+            st.sampled_from(["drop", "drop", "accept", "return", "reject", "jump a", "continue"])
+            | st.sampled_from(["reject with tcp reset", "reject with icmpv6 no-route"]),
+        ),
+    ),
+    max_size=8,
+)
+
+
+@examples(60, 3_000)
+@given(ROWS)
+def test_the_tree_is_that_of_rules_one_by_one(rows: list[str]) -> None:
+    assert tree_of(*rows, in_a_row=True) == tree_of(*rows, in_a_row=False)
+
+
+def ends(rows: list[str], packet: Packet, worthwhile: int) -> list[object]:
+    """Return how often packets from each address end how, as a walk by an index tells it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chain_index, "WORTHWHILE", worthwhile)
+        tree = tree_of(*rows, in_a_row=True, packet=packet)
+    parts = shares_by_source(tree, lambda leaf: (str(leaf.outcome), leaf.packet.mark))
+    numbers = [int(each) for each in by_source.ADDRESSES]
+    return [[dict(s.bounds) for where, s in parts if holds(where, n)] for n in numbers]
+
+
+@examples(60, 3_000)
+@given(ROWS, st.sampled_from([*by_source.ADDRESSES, None]))
+def test_rules_for_other_sources_are_left_out(rows: list[str], source: Address | None) -> None:
+    packet = CAME if source is None else replace(CAME, source=source, sources=None)
+    assert ends(rows, packet, 0) == ends(rows, packet, 1000)
+
+
+@examples(60, 3_000)
+@given(ROWS)
+def test_answers_are_split_by_where_they_go(rows: list[str]) -> None:
+    back = [row.replace("saddr", "daddr").replace("dport", "sport") for row in rows]
+    found = tree_of(*back, in_a_row=True, packet=ANSWER)
+    assert found == tree_of(*back, in_a_row=False, packet=ANSWER)
+
+
+def outcomes(tree: Tree, number: int) -> set[str]:
+    """Return all outcomes for flows from one address."""
+    return {str(leaf.outcome) for leaf, where in leaves_by_source(tree) if holds(where, number)}
+
+
+@examples(60, 3_000)
+@given(ROWS)
+def test_many_with_one_outcome_as_one_end_the_same_flows(rows: list[str]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows_in_a_row, "_MOST_APART", 1)
+        found = tree_of(*rows, in_a_row=True)
+    apart = tree_of(*rows, in_a_row=False)
+    for address in by_source.ADDRESSES:
+        assert outcomes(found, int(address)) == outcomes(apart, int(address))
+
+
+def test_thousands_that_are_banned_are_one_part() -> None:
+    rows = [f"ip saddr 10.{at >> 8}.{at & 255}.1 drop" for at in range(2_000)]
+    effort = Effort()
+    packet = replace(CAME, sources=Region(4, (everything(4),)))
+    tree = tree_of(*rows, "ip saddr 10.99.0.1 accept", in_a_row=True, effort=effort, packet=packet)
+    assert isinstance(tree, BySource)
+    (_, banned), (_, rest) = tree.branches
+    assert isinstance(banned, Leaf)
+    assert banned.rules[0].raw == f"{rows[0]} (or one of 1,999 more such rules after it)"
+    assert isinstance(rest, BySource)
+    assert not effort.exceeded
+
+
+@pytest.mark.parametrize(
+    ("row", "decides"),
+    [
+        ("ip saddr 10.0.0.2 drop", True),
+        ("ip saddr 10.0.0.2 meta l4proto tcp drop", True),
+        ("ip saddr 10.0.0.2 meta l4proto udp drop", False),
+        ("ip saddr @some counter drop", True),
+        ("ip6 saddr fd00::1 drop", False),
+        ("ip saddr 10.0.0.2 reject with icmpv6 no-route", False),
+        ("ip saddr 10.0.0.2 reject with icmp host-unreachable", True),
+        ("ip saddr != 10.0.0.2 drop", None),
+        ("ip saddr 10.0.0.2 jump a", None),
+        ("ip saddr 10.0.0.2 counter", None),
+        ("ip saddr 10.0.0.2 meta mark set 0x1 drop", None),
+        ('ip saddr 10.0.0.2 xt match "made-up" drop', None),
+        ("ip saddr 10.0.0.2 numgen random mod 2 == 0 drop", None),
+        ("ip saddr 10.0.0.2 ip saddr @some drop", None),
+        ("meta l4proto tcp drop", None),
+    ],
+)
+def test_a_rule_decides_where_it_is_certain(row: str, decides: bool | None) -> None:
+    rules = table(row)
+    deciding = DecidingRules(rules, walks(rules))
+    found = deciding.decides("forward", 0, CAME)
+    assert (found if found is None else bool(found.asked)) is decides
+    assert deciding.decides("forward", 1, CAME) is None
