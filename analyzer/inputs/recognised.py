@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # only loaded when needed
     from analyzer.kubeproxy.routes.trace import KnownAddresses
     from analyzer.kubeproxy.view import Route, ServicePort
     from analyzer.model.diagnostics import Diagnostic
-    from analyzer.model.region import Intervals
+    from analyzer.model.intervals import Intervals
     from analyzer.model.services import ApiServicePort
     from analyzer.semantics.base_chains import Rules
     from analyzer.semantics.devices import PodPlaces

@@ -6,7 +6,7 @@ from analyzer.errors import ParseError, UsageError
 from analyzer.inputs.recognised import Input
 from analyzer.kubeproxy.view import FrontendKind, Source
 from analyzer.model.addresses import Address
-from analyzer.model.region import holds
+from analyzer.model.intervals import holds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:  # only loaded for dumps that need it
     from analyzer.kubeproxy.routes.source_parts import SourceParts
     from analyzer.kubeproxy.routes.source_routes import SourceRoutes, Way
     from analyzer.kubeproxy.routes.walks import NatWalks
-    from analyzer.model.region import Intervals
+    from analyzer.model.intervals import Intervals
     from analyzer.semantics.base_chains import Rules
     from analyzer.semantics.devices import PodPlaces
     from analyzer.semantics.tree import Tree

@@ -48,7 +48,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from analyzer.kubeproxy.dispatch.object_names import ObjectNames
     from analyzer.kubeproxy.grouping import NameAndProtocol, Refusals
-    from analyzer.model.region import Intervals
+    from analyzer.model.intervals import Intervals
 
 
 class NftFamily:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from typing import Final
 
     from analyzer.kubeproxy.dispatch.object_names import ObjectNames
-    from analyzer.model.region import Intervals
+    from analyzer.model.intervals import Intervals
 
 _FAMILIES: Final = ("ip", "ip6")
 #: The table of kube-proxy, in either family.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from analyzer.model.region import Interval
+from analyzer.model.intervals import Interval
 from analyzer.model.value import value
 
 

@@ -10,7 +10,7 @@ from analyzer.model.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # few dumps need regions
-    from analyzer.model.region import Interval, Intervals
+    from analyzer.model.intervals import Interval, Intervals
 
 LOOPBACK = "lo"
 
@@ -60,7 +60,7 @@ class Routes:
 
     def by_device(self, version: int) -> tuple[tuple[str, Intervals], ...]:
         """Return the devices by which packets leave, each with the addresses it leads to."""
-        from analyzer.model.region import everything, joined, span
+        from analyzer.model.intervals import everything, joined, span
 
         held: dict[int, dict[int, KernelRoute]] = {}
         first, last = everything(version)

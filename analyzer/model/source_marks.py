@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from analyzer.model.intervals import Intervals, common_of, joined, without
 from analyzer.model.packet import Mark
-from analyzer.model.region import Intervals, common_of, joined, without
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

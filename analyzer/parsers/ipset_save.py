@@ -13,8 +13,8 @@ from typing import Final
 from analyzer.errors import InputError
 from analyzer.model.addresses import WIDTHS, address_from_text, network_from_text
 from analyzer.model.diagnostics import Location
+from analyzer.model.intervals import Interval, span
 from analyzer.model.ipsets import EntryPart, Ipset, IpsetEntry, Opaque, PortKey
-from analyzer.model.region import Interval, span
 from analyzer.model.value import replace
 from analyzer.parsers.words import Words
 

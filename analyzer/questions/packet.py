@@ -21,9 +21,9 @@ from analyzer.model.addresses import (
 )
 from analyzer.model.devices import Side
 from analyzer.model.diagnostics import Diagnostic, Severity
+from analyzer.model.intervals import holds
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.packet import ALL_BITS, NO_DEVICE, Mark, Packet
-from analyzer.model.region import holds
 from analyzer.model.routing import Routes
 from analyzer.semantics.base_chains import Rules
 

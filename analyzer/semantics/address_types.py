@@ -10,7 +10,8 @@ from collections.abc import Callable, Collection
 from ipaddress import ip_network
 
 from analyzer.model.addresses import IPV4, Address
-from analyzer.model.region import Region, span
+from analyzer.model.intervals import span
+from analyzer.model.region import Region
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.assumed import ADDRESS_TYPE
 

@@ -7,7 +7,8 @@ from functools import lru_cache
 from typing import TypeAlias, assert_never
 
 from analyzer.model.addresses import Address
-from analyzer.model.region import Interval, Intervals, Membership, Region, is_one
+from analyzer.model.intervals import Interval, Intervals, Membership, is_one
+from analyzer.model.region import Region
 from analyzer.model.value import replace
 from analyzer.semantics.parts import common, holds, union
 from analyzer.semantics.tree import BySource, Chance, Either, Leaf, Tree

@@ -22,7 +22,8 @@ from functools import cached_property
 
 from analyzer.model.addresses import Address
 from analyzer.model.devices import Devices, Side, covers, meets
-from analyzer.model.region import Intervals, Region, holds
+from analyzer.model.intervals import Intervals, holds
+from analyzer.model.region import Region
 from analyzer.model.routing import LOOPBACK
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Final, TypeVar
 
+from analyzer.model.intervals import Intervals
 from analyzer.model.packet import ALL_BITS, Mark, MarksDiffer, Packet
-from analyzer.model.region import Intervals
 from analyzer.model.value import replace
 
 R = TypeVar("R")

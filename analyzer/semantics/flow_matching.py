@@ -12,10 +12,11 @@ from operator import attrgetter
 from typing import Final, TypeVar
 
 from analyzer.model.addresses import Address, Network
+from analyzer.model.intervals import span
 from analyzer.model.iptables.matches import MatchConntrack, MatchHashlimit, MatchLimit, MatchRecent
 from analyzer.model.iptables.options import Masked, Option
 from analyzer.model.packet import Packet
-from analyzer.model.region import Region, span
+from analyzer.model.region import Region
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.assumed import LIMITS
 from analyzer.semantics.option_matching import port, signed

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from analyzer.model.intervals import Intervals
 from analyzer.model.packet import ALL_BITS, NO_DEVICE, UNKNOWN_PACKET, Mark, Packet
-from analyzer.model.region import Intervals
 from analyzer.model.routing import LOOPBACK, Routes
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from analyzer.model.intervals import Intervals, common_of, joined
 from analyzer.model.iptables.targets import Accept, Drop, Reject
 from analyzer.model.packet import Packet
-from analyzer.model.region import Intervals, Parted, Region, common_of, joined
+from analyzer.model.region import Parted, Region
 from analyzer.model.value import replace
 from analyzer.semantics.tree import AnyRule, BySource, FellThrough, Leaf, Tree
 

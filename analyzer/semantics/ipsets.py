@@ -19,15 +19,15 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Final
 
 from analyzer.model.addresses import Address
+from analyzer.model.intervals import Interval, Intervals, holds, joined, without
 from analyzer.model.ipsets import NO_SETS, EntryPart, Ipset, IpsetEntry, Ipsets, Opaque, PortKey
 from analyzer.model.iptables.matches import MatchSet
 from analyzer.model.packet import Packet
-from analyzer.model.region import Interval, Intervals, Region, holds, joined, without
+from analyzer.model.region import Region
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
 
-#: Levels of sets in sets; the kernel has just one.
-_DEEPEST: Final = 1
+_DEEPEST: Final = 1  # levels of sets in sets; the kernel has just one
 #: Kinds of sets with addresses only.
 _OF_ADDRESSES: Final = frozenset((("ip",), ("net",)))
 #: Kinds of entries with a port, or with the entries of a set that they name.

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Final
 
+from analyzer.model.intervals import Intervals
 from analyzer.model.iptables.matches import MatchNot, MatchSource
 from analyzer.model.iptables.targets import Dnat
 from analyzer.model.packet import MarksDiffer, Packet
-from analyzer.model.region import Intervals, Parted
+from analyzer.model.region import Parted
 from analyzer.model.source_marks import SourceMarks
 from analyzer.model.value import fields_of, replace
 from analyzer.semantics.effort import MOST_MARKS

@@ -15,8 +15,8 @@ from functools import cached_property
 
 from analyzer.model.addresses import Address
 from analyzer.model.bits import ANY, Bits
+from analyzer.model.intervals import Intervals, common_of, joined
 from analyzer.model.packet import Packet
-from analyzer.model.region import Intervals, common_of, joined
 from analyzer.model.ternary import Ternary
 
 

@@ -8,12 +8,12 @@ from typing import Final, TypeAlias
 
 from analyzer.model.addresses import IPV6
 from analyzer.model.endings import UNKNOWN_END, Ending, Endings, EndKind, any_of, summed
+from analyzer.model.intervals import Intervals, common_of, everything, meet, without
+from analyzer.model.intervals import holds as is_in
 from analyzer.model.iptables.rules import Rule
 from analyzer.model.iptables.targets import Drop, Reject
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
-from analyzer.model.region import Intervals, common_of, everything, meet, without
-from analyzer.model.region import holds as is_in
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace, value
 from analyzer.semantics.parts import MatchedSources, Parts, of_all

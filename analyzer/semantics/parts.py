@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from analyzer.model.addresses import Address
-from analyzer.model.region import Interval, Intervals, Membership, common_of, joined
-from analyzer.model.region import holds as is_in
+from analyzer.model.intervals import Interval, Intervals, Membership, common_of, joined
+from analyzer.model.intervals import holds as is_in
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -19,8 +19,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from typing import Final, TypeAlias
 
+from analyzer.model.intervals import Intervals
 from analyzer.model.packet import UNKNOWN_PACKET, Packet
-from analyzer.model.region import Intervals, Parted
+from analyzer.model.region import Parted
 from analyzer.model.value import replace, value
 from analyzer.semantics.depth import deep
 from analyzer.semantics.effort import MOST_NESTED, MOST_RULES, Effort, TooMany

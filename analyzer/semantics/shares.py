@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar, assert_never
 
+from analyzer.model.intervals import Intervals, common_of, joined
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
-from analyzer.model.region import Intervals, common_of, joined
 from analyzer.model.value import value
 from analyzer.semantics.depth import deep
 from analyzer.semantics.parts import Parts, combined, merged, of_all

@@ -5,8 +5,9 @@ from __future__ import annotations
 from analyzer.model.addresses import Address, Network
 from analyzer.model.bits import ANY, Bits
 from analyzer.model.devices import Side
+from analyzer.model.intervals import LOOPBACK, joined, span
 from analyzer.model.packet import NO_DEVICE, Packet
-from analyzer.model.region import LOOPBACK, Region, joined, span
+from analyzer.model.region import Region
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace, value
 from analyzer.semantics.assumed import (

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias, assert_never
 
 from analyzer.model.diagnostics import Location
+from analyzer.model.intervals import Intervals
 from analyzer.model.iptables.rules import Rule
 from analyzer.model.iptables.targets import Accept, Dnat, Drop, Masquerade, Redirect, Reject, Snat
 from analyzer.model.packet import Packet
 from analyzer.model.probability import Dyadic
-from analyzer.model.region import Intervals, Region
+from analyzer.model.region import Region
 from analyzer.model.value import value
 
 TYPE_CHECKING = False

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator
 from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.model.addresses import IPV6
+from analyzer.model.intervals import networks_of
 from analyzer.model.ipsets import NO_SETS, EntryPart, Ipset, IpsetEntry, Ipsets, Opaque, PortKey
 from analyzer.model.iptables.matches import Match, MatchNot, MatchSet
 from analyzer.model.iptables.rules import Rule, Ruleset
 from analyzer.model.iptables.targets import ChangeSet
-from analyzer.model.region import networks_of
 from netns_lab.command import run
 from netns_lab.errors import LabError
 from netns_lab.namespace import Namespace

@@ -17,7 +17,7 @@ from analyzer.kubeproxy.routes.source_parts import NO_SOURCES
 from analyzer.kubeproxy.view import Route, ServicePort, Source, View
 from analyzer.model.addresses import Address, Network, network_of
 from analyzer.model.cluster import Cluster
-from analyzer.model.region import Intervals, joined, span, without
+from analyzer.model.intervals import Intervals, joined, span, without
 from netns_lab.errors import LabError
 
 #: RFC 5737 and RFC 3849, documentation: for clients outside the cluster.

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address, ip_network
+from ipaddress import IPv4Address
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.model import region as region_of_many
-from analyzer.model.region import (
+from analyzer.model.intervals import (
     LOOPBACK,
     Intervals,
-    Membership,
-    Parted,
-    Region,
-    around,
-    common_of,
     everything,
-    holds,
     joined,
-    meet,
-    networks_of,
-    one_each,
-    span,
-    without,
 )
+from analyzer.model.region import Parted, Region
 from analyzer.model.ternary import Ternary
 from tests.support.effort import examples
 
@@ -43,48 +32,6 @@ def is_in_order(intervals: Intervals) -> bool:
     ends = [end for interval in intervals for end in interval]
     touching = any(b[0] == a[1] + 1 for a, b in pairwise(intervals))
     return ends == sorted(ends) and not touching
-
-
-@given(INTERVALS)
-def test_intervals_that_overlap_or_touch_are_joined(given: list[tuple[int, int]]) -> None:
-    found = joined(given)
-    assert numbers(found) == numbers(tuple(given))
-    assert is_in_order(found)
-
-
-@given(INTERVALS, INTERVALS)
-def test_intervals_meet_if_an_address_is_in_both(
-    some: list[tuple[int, int]], others: list[tuple[int, int]]
-) -> None:
-    one, other = joined(some), joined(others)
-    assert meet(one, other) is bool(numbers(one) & numbers(other))
-
-
-@given(INTERVALS, st.integers(1, 4))
-def test_few_intervals_hold_all_of_many_and_close_the_smallest_gaps(
-    given: list[tuple[int, int]], most: int
-) -> None:
-    exact, found = joined(given), around(given, most)
-    assert numbers(exact) <= numbers(found)
-    assert len(found) == min(len(exact), most)
-    assert is_in_order(found)
-    assert all(numbers((each,)) & numbers(exact) for each in found)
-    gaps = sorted(b[0] - a[1] for a, b in pairwise(exact))
-    assert sorted(b[0] - a[1] for a, b in pairwise(found)) == gaps[max(len(gaps) - most + 1, 0) :]
-
-
-@examples(100, 3_000)
-@given(INTERVALS, INTERVALS)
-def test_few_intervals_are_taken_out_of_many_as_out_of_a_set(
-    mine: list[tuple[int, int]], theirs: list[tuple[int, int]]
-) -> None:
-    one, other = joined(mine), joined(theirs)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(region_of_many, "_MANY", 0)
-        found = without(one, other), common_of(one, other)
-    assert found == (without(one, other), common_of(one, other))
-    assert numbers(found[0]) == numbers(one) - numbers(other)
-    assert numbers(found[1]) == numbers(one) & numbers(other)
 
 
 @examples(100, 3_000)
@@ -134,12 +81,6 @@ def test_a_region_is_at_an_address_as_it_is_within_one(
         assert region.is_at(number) is wanted
 
 
-@examples(60, 1_000)
-@given(st.lists(st.integers(0, LAST)))
-def test_numbers_are_the_intervals_that_they_are_one_by_one(given: list[int]) -> None:
-    assert one_each(given) == joined((number, number) for number in given)
-
-
 def test_regions_of_the_same_addresses_are_equal() -> None:
     one, other = Region(4, ((1, 3), (5, 9))), Region.of(4, [(5, 9), (1, 2), (3, 3)])
     assert one == other
@@ -155,36 +96,5 @@ def test_an_address_of_the_other_version_is_in_no_region() -> None:
     assert LOOPBACK[6][0][0] == 1
 
 
-@pytest.mark.parametrize("network", ["10.0.0.0/24", "10.0.0.7/32", "0.0.0.0/0", "2001:db8::/64"])
-def test_networks_are_their_first_and_last_address(network: str) -> None:
-    made = ip_network(network)
-    assert list(networks_of(made.version, [span(made)])) == [made]
-
-
 def test_a_region_shows_its_addresses() -> None:
     assert repr(Region(4, ((1, 2),))) == "Region(0.0.0.1-0.0.0.2)"
-
-
-@given(st.lists(INTERVALS, max_size=4))
-def test_in_which_sets_a_number_lies_is_told_as_each_set_tells_it(
-    given_: list[list[tuple[int, int]]],
-) -> None:
-    sets = [joined(each) for each in given_]
-    membership = Membership(sets)
-    for number in range(-1, LAST + 3):
-        wanted = {at for at, each in enumerate(sets) if holds(each, number)}
-        assert membership.of(number) == wanted
-
-
-#: Many small intervals.
-MANY = st.sets(st.integers(0, 300), max_size=120).map(lambda of: joined((n, n) for n in of))
-
-
-@examples(100, 3_000)
-@given(MANY, st.lists(st.tuples(st.integers(0, 300), st.integers(0, 300)), max_size=4).map(joined))
-def test_what_many_intervals_and_few_have_in_common_is_what_sets_have(
-    many: Intervals, few: Intervals
-) -> None:
-    for found in (common_of(many, few), common_of(few, many)):
-        assert numbers(found) == numbers(many) & numbers(few)
-        assert is_in_order(found)

@@ -5,7 +5,7 @@ from ipaddress import IPv4Address, IPv4Network, ip_address, ip_network
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.model.region import holds
+from analyzer.model.intervals import holds
 from analyzer.model.routing import KernelRoute, Routes
 
 POD, OUTSIDE = ip_address("10.1.2.3"), ip_address("192.0.2.1")

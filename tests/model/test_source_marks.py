@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analyzer.model.intervals import Intervals, holds, joined
 from analyzer.model.packet import Mark, MarksDiffer, Packet
-from analyzer.model.region import Intervals, holds, joined
 from analyzer.model.source_marks import SourceMarks
 from tests.support.effort import examples
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from analyzer.model.intervals import joined
 from analyzer.model.nft.names import ADDRESS_TYPES
-from analyzer.model.region import Region, joined
+from analyzer.model.region import Region
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.address_types import ALL, has_type
 from analyzer.semantics.assumed import ADDRESS_TYPE, Assumed

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.model.addresses import Address
+from analyzer.model.intervals import Intervals, holds, is_one, joined
 from analyzer.model.packet import Packet
-from analyzer.model.region import Intervals, Parted, holds, is_one, joined
+from analyzer.model.region import Parted
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.parsers.formats import read_ruleset

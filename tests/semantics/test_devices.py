@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.model.devices import Devices, Side, covers, meets
+from analyzer.model.intervals import everything
 from analyzer.model.iptables import matches as m
 from analyzer.model.iptables.rules import Rule, Table
 from analyzer.model.packet import Packet
-from analyzer.model.region import Parted, Region, everything
+from analyzer.model.region import Parted, Region
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.assumed import Assumed

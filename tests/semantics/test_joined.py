@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 
 from analyzer.model.addresses import Address
+from analyzer.model.intervals import holds
 from analyzer.model.iptables.targets import Dnat
 from analyzer.model.packet import Mark, MarksDiffer, Packet
-from analyzer.model.region import holds
 from analyzer.model.value import replace
 from analyzer.parsers.formats import read_ruleset
 from analyzer.semantics.conditions import questions

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analyzer.model.intervals import Intervals, joined, span
 from analyzer.model.packet import Packet
-from analyzer.model.region import Intervals, joined, span
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.masquerade import MasqueradeAddresses, is_from_masquerade, is_to_masquerade
 from analyzer.semantics.situation import Situation

@@ -22,9 +22,9 @@ from analyzer.kubeproxy.view import (
 )
 from analyzer.model.addresses import IPV4, Address, Network
 from analyzer.model.cluster import Cluster
+from analyzer.model.intervals import Intervals
 from analyzer.model.packet import NO_DEVICE, Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
-from analyzer.model.region import Intervals
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace, value
 from analyzer.semantics.assumed import DEFAULTS, Assumed

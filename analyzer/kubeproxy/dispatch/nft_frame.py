@@ -14,6 +14,7 @@ from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.kubeproxy.dispatch.nft_chains import elements_of, no_map, reached_by
 from analyzer.kubeproxy.rows.nft import words_of
+from analyzer.model.intervals import Interval
 from analyzer.model.nft.expressions import (
     Accept,
     AnonymousSet,
@@ -54,7 +55,6 @@ from analyzer.model.nft.statements import (
     Xt,
 )
 from analyzer.model.packet import Packet
-from analyzer.model.region import Interval
 from analyzer.model.value import value
 from analyzer.semantics.nft.covering import interval_of
 from analyzer.semantics.nft.matching import Lookups

@@ -13,7 +13,7 @@ from analyzer.model.addresses import (
     address_to_text,
     network_from_text,
 )
-from analyzer.model.region import span
+from analyzer.model.intervals import span
 from analyzer.model.value import value
 
 #: Addresses, networks and ranges as options of rules have them.

@@ -42,7 +42,7 @@ if TYPE_CHECKING:  # only loaded for dumps that need it
         MasqueradeAndLossOf,
         PartAfterDnat,
     )
-    from analyzer.model.region import Intervals
+    from analyzer.model.intervals import Intervals
 
     #: The network that a Service's rule does not mark, and what is known of flows before DNAT.
     _Asked: TypeAlias = tuple[Unmarked, First | None]
@@ -146,7 +146,7 @@ class PlainWays:
             return None
         found = self._directly.get(protocol)
         if found is None:
-            from analyzer.model.region import everything, joined, without
+            from analyzer.model.intervals import everything, joined, without
 
             every = (everything(VERSIONS[self._ruleset.family]),)
             if None not in self._directly:
@@ -256,7 +256,7 @@ class PlainWays:
         spared = network_of(unmarked)
         behind = (self._asked_behind or {}).get(source)
         if behind:
-            from analyzer.model.region import span
+            from analyzer.model.intervals import span
 
             more = set() if spared is None else {(span(spared),)}
             parts = self._parts().alike(source, behind | more)

@@ -33,9 +33,10 @@ from analyzer.kubeproxy.rows.plain_shares import (
 from analyzer.kubeproxy.source_part import SourcePart
 from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Route, Source
 from analyzer.model.addresses import Address, Network, address_to_text, host_text
+from analyzer.model.intervals import Intervals, everything, one_each
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.probability import NEVER, Bounds, numgen_weights
-from analyzer.model.region import Intervals, Region, everything, one_each
+from analyzer.model.region import Region
 from analyzer.model.value import replace, value
 from analyzer.semantics.onward import asked_of_others
 

@@ -13,8 +13,8 @@ from analyzer.kubeproxy.routes.flows import FlowWalks
 from analyzer.kubeproxy.rows.plain_shares import MasqueradeAndLoss
 from analyzer.kubeproxy.view import Endpoint, Frontend, Source
 from analyzer.model.addresses import Address
+from analyzer.model.intervals import Intervals, Membership
 from analyzer.model.packet import Mark
-from analyzer.model.region import Intervals, Membership
 from analyzer.semantics.onward import Onward
 
 

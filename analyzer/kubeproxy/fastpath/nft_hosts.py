@@ -10,8 +10,8 @@ from analyzer.kubeproxy.rows.plain_shares import Drawn
 from analyzer.kubeproxy.rows.shapes import number
 from analyzer.kubeproxy.view import Frontend, Source
 from analyzer.model.addresses import IPV6, Address
+from analyzer.model.intervals import Interval, Intervals, everything, joined, one_each, without
 from analyzer.model.packet import Mark
-from analyzer.model.region import Interval, Intervals, everything, joined, one_each, without
 from analyzer.model.value import value
 
 

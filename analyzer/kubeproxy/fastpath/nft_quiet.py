@@ -17,8 +17,8 @@ from analyzer.kubeproxy.routes.leaving import Towards
 from analyzer.kubeproxy.rows.plain_shares import endpoint_of
 from analyzer.kubeproxy.view import Source
 from analyzer.model.addresses import Address
+from analyzer.model.intervals import Intervals
 from analyzer.model.packet import Mark
-from analyzer.model.region import Intervals
 
 #: Most ports of endpoints whose hairpin flows are evaluated all at once.
 _MOST_PORTS: Final = 32

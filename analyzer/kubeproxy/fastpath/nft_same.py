@@ -18,8 +18,8 @@ from analyzer.kubeproxy.rows.plain_shares import MasqueradeAndLoss, MasqueradeAn
 from analyzer.kubeproxy.view import Endpoint, Source
 from analyzer.model.addresses import Address
 from analyzer.model.endings import any_of
+from analyzer.model.intervals import Intervals, is_one, meet
 from analyzer.model.packet import Mark
-from analyzer.model.region import Intervals, is_one, meet
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.onward import Onward, OnwardBySource, one_of
 from analyzer.semantics.parts import MatchedSources, at, common

@@ -11,8 +11,8 @@ from typing import Final
 
 from analyzer.kubeproxy.rows.texts import found
 from analyzer.model.addresses import Address, network_from_text
+from analyzer.model.intervals import span
 from analyzer.model.iptables.rules import Ruleset, Table
-from analyzer.model.region import span
 from analyzer.semantics.base_chains import Rules
 
 TYPE_CHECKING = False

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from analyzer.model.addresses import WIDTHS, Address
 from analyzer.model.devices import covers
-from analyzer.model.region import common_of, span
+from analyzer.model.intervals import common_of, span
 from analyzer.model.routing import LOOPBACK, KernelRoute, Routes
 from analyzer.semantics.devices import SHARED, USUAL, PodPlaces
 

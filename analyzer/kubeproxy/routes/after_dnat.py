@@ -9,8 +9,8 @@ from analyzer.kubeproxy.routes.packets import USUAL, First, FlowPackets, UsualAd
 from analyzer.kubeproxy.view import Endpoint, Source
 from analyzer.model.addresses import Address
 from analyzer.model.devices import Side
+from analyzer.model.intervals import common_of
 from analyzer.model.packet import Mark
-from analyzer.model.region import common_of
 from analyzer.semantics.devices import NodeDevices
 from analyzer.semantics.onward import Onward, one_of
 from analyzer.semantics.parts import Lookup, Parts, at

@@ -25,6 +25,7 @@ from analyzer.model.endings import (
     part,
     summed,
 )
+from analyzer.model.intervals import Intervals
 from analyzer.model.iptables.rules import Rule
 from analyzer.model.iptables.targets import (
     Accept,
@@ -35,7 +36,7 @@ from analyzer.model.iptables.targets import (
 )
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, capped_sum
-from analyzer.model.region import Intervals, Region
+from analyzer.model.region import Region
 from analyzer.model.value import replace
 from analyzer.semantics.conditions import from_source, questions
 from analyzer.semantics.fate import ways

@@ -16,8 +16,9 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Final, TypeAlias
 
 from analyzer.model.addresses import IPV4
+from analyzer.model.intervals import Intervals, everything, holds, without
 from analyzer.model.packet import Packet
-from analyzer.model.region import Intervals, Parted, everything, holds, without
+from analyzer.model.region import Parted
 from analyzer.model.value import replace
 from analyzer.semantics.onward import Onward, OnwardBySource, one_of
 from analyzer.semantics.parts import holds as is_of

@@ -23,10 +23,11 @@ from analyzer.kubeproxy.routes.sent import SentPackets
 from analyzer.kubeproxy.routes.up_to_nat import NatTree
 from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share, Source
 from analyzer.model.addresses import Address, Network
+from analyzer.model.intervals import Intervals, common_of, is_one
 from analyzer.model.iptables.targets import Dnat, NatRange
 from analyzer.model.packet import Mark, Packet
 from analyzer.model.probability import Bounds, Dyadic, capped_sum
-from analyzer.model.region import Intervals, Region, common_of, is_one
+from analyzer.model.region import Region
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.conditions import Label, leaves_by_source, questions, telling
 from analyzer.semantics.onward import UNKNOWN, Onward, asked_of_others, one_of

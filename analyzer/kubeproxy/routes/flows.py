@@ -24,9 +24,10 @@ from analyzer.kubeproxy.routes.spared import Spared
 from analyzer.kubeproxy.view import Frontend, Source
 from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.devices import Side
+from analyzer.model.intervals import Intervals, everything, networks_of
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
-from analyzer.model.region import Intervals, Region, everything, networks_of
+from analyzer.model.region import Region
 from analyzer.model.value import replace
 from analyzer.semantics.assumed import (
     DEFAULTS,

@@ -18,17 +18,9 @@ from typing import Final, TypeAlias
 
 from analyzer.kubeproxy.routes.destinations import AskedFields, Destinations, Paired, asked_fields
 from analyzer.model.addresses import VERSIONS
+from analyzer.model.intervals import Intervals, everything, is_one
 from analyzer.model.packet import NO_DEVICE, Packet
-from analyzer.model.region import (
-    AnyOf,
-    Apart,
-    Intervals,
-    Itself,
-    Parted,
-    Region,
-    everything,
-    is_one,
-)
+from analyzer.model.region import AnyOf, Apart, Itself, Parted, Region
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import fields_of, replace
 from analyzer.semantics.conditions import questions

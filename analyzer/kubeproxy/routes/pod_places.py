@@ -7,7 +7,7 @@ from typing import Final
 
 from analyzer.model.addresses import WIDTHS, Address
 from analyzer.model.cluster import Cluster
-from analyzer.model.region import Interval, Intervals, joined, without
+from analyzer.model.intervals import Interval, Intervals, joined, without
 from analyzer.model.routing import Routes
 from analyzer.semantics.devices import PodPlaces
 

@@ -13,8 +13,8 @@ from typing import Final, TypeAlias, TypeVar
 from analyzer.kubeproxy.routes.leaving import ENDS, Towards
 from analyzer.kubeproxy.routes.up_to_nat import NatTree
 from analyzer.kubeproxy.view import Endpoint
+from analyzer.model.intervals import Intervals, meet
 from analyzer.model.packet import Mark, Packet
-from analyzer.model.region import Intervals, meet
 from analyzer.model.value import fields_of, replace
 from analyzer.semantics.iptables.unseen import come_like
 from analyzer.semantics.onward import Onward

@@ -20,7 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final, TypeAlias
 
-    from analyzer.model.region import Interval, Intervals, Region
+    from analyzer.model.intervals import Interval, Intervals
+    from analyzer.model.region import Region
 
     #: A network, and an address that represents it.
     NetworkAndAddress: TypeAlias = tuple[Network | None, Address | None]
@@ -65,7 +66,7 @@ class SourceParts:
 
         The node's bridges and tunnels may have some. None: no such network is known.
         """
-        from analyzer.model.region import joined, span, without
+        from analyzer.model.intervals import joined, span, without
 
         within = joined(span(n) for n in self._known.pods.here if n.version == self.version)
         return without(within, joined(self._numbers(self.version, self._known.cluster.placements)))
@@ -78,7 +79,8 @@ class SourceParts:
 
     def _region(self, source: Source) -> Region | None:
         # Only loaded for dumps that need it.
-        from analyzer.model.region import Region, everything, joined, span
+        from analyzer.model.intervals import everything, joined, span
+        from analyzer.model.region import Region
 
         usual = self._known.addresses[source]
         if usual is None:
@@ -99,7 +101,7 @@ class SourceParts:
 
     @cached_property
     def _frontends(self) -> Sequence[Interval]:
-        from analyzer.model.region import joined
+        from analyzer.model.intervals import joined
 
         return joined(self._numbers(self.version, self._frontend_addresses))
 
@@ -134,7 +136,7 @@ class SourceParts:
         return self._alike[source, asked]
 
     def _by_questions(self, source: Source, asked: frozenset[Intervals]) -> Iterator[SourcePart]:
-        from analyzer.model.region import Membership, networks_of
+        from analyzer.model.intervals import Membership, networks_of
 
         membership, is_taken = Membership(asked), self._known.is_taken
 

@@ -16,8 +16,9 @@ from analyzer.kubeproxy.source_part import SourcePart, as_one
 from analyzer.kubeproxy.view import Frontend, Route, Share, Source, open_as
 from analyzer.model.addresses import Address
 from analyzer.model.devices import Side
+from analyzer.model.intervals import everything, joined
 from analyzer.model.probability import NEVER
-from analyzer.model.region import Region, everything, joined
+from analyzer.model.region import Region
 from analyzer.model.value import replace
 
 #: A route, and the address that represents its sources; None: not known.

@@ -14,8 +14,8 @@ from analyzer.kubeproxy.routes.leaving import (
 )
 from analyzer.kubeproxy.routes.packets import FlowPackets
 from analyzer.kubeproxy.view import Source
+from analyzer.model.intervals import Intervals
 from analyzer.model.packet import Mark, Packet
-from analyzer.model.region import Intervals
 from analyzer.model.value import replace
 from analyzer.semantics.assumed import Assumed
 from analyzer.semantics.hooks import Hooks

@@ -16,6 +16,7 @@ from analyzer.kubeproxy.matched.sets import node_ipsets
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.addresses import VERSIONS, Address
 from analyzer.model.devices import Side
+from analyzer.model.intervals import Intervals
 from analyzer.model.iptables.matches import MatchRecent
 from analyzer.model.iptables.rules import Ruleset
 from analyzer.model.iptables.targets import Dnat
@@ -23,7 +24,6 @@ from analyzer.model.nft.ruleset import NftRuleset
 from analyzer.model.nft.statements import Dnat as NftDnat
 from analyzer.model.nft.statements import SetUpdate
 from analyzer.model.packet import NO_DEVICE, UNKNOWN_MARK, Packet
-from analyzer.model.region import Intervals
 from analyzer.model.routing import Routes
 from analyzer.model.value import replace, value
 from analyzer.semantics.assumed import (

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from analyzer.model.intervals import Intervals
 from analyzer.model.packet import MarksDiffer, Packet
-from analyzer.model.region import Intervals, Region
+from analyzer.model.region import Region
 from analyzer.model.value import replace, value
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.joined import are_all_sent_on, only_sent_on

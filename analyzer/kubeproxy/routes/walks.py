@@ -12,10 +12,11 @@ from analyzer.kubeproxy.routes.packets import HOOKS
 from analyzer.kubeproxy.view import Frontend, Route, Source
 from analyzer.model.addresses import VERSIONS, Address
 from analyzer.model.diagnostics import Location
+from analyzer.model.intervals import Interval, Intervals, joined
 from analyzer.model.iptables.rules import Chain, Rule, Ruleset, Table
 from analyzer.model.iptables.targets import Accept, Drop
 from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
-from analyzer.model.region import Interval, Intervals, Parted, Region, joined
+from analyzer.model.region import Parted, Region
 from analyzer.model.value import replace
 from analyzer.semantics.base_chains import Rules
 from analyzer.semantics.devices import PodPlaces

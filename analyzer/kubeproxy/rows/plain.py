@@ -55,7 +55,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    from analyzer.model.region import Intervals
+    from analyzer.model.intervals import Intervals
 
 #: Rows for each draw: its own, and those of the endpoint.
 _ROWS_A_DRAW: Final = 1 + ROWS_OF_ENDPOINT
@@ -120,7 +120,7 @@ class PlainTable:
 
         None: there are no such Services.
         """
-        from analyzer.model.region import around
+        from analyzer.model.intervals import around
 
         texts = {text for each in self.services.values() for text in each.drawn.texts}
         if self._family == "ip":  # by the first three bytes: few even for many addresses

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from analyzer.model.intervals import Intervals, span
 from analyzer.model.iptables.matches import Match, MatchDestination, MatchSource
 from analyzer.model.iptables.rules import Rule
 from analyzer.model.iptables.targets import Accept, Drop, Reject, Return
 from analyzer.model.packet import Packet
-from analyzer.model.region import Intervals, Parted, span
+from analyzer.model.region import Parted
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.in_a_row import Decided
 from analyzer.semantics.iptables.matching import match_all

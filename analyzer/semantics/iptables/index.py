@@ -14,11 +14,12 @@ from typing import Final
 from weakref import ref
 
 from analyzer.model.addresses import address_from_text, address_to_text
+from analyzer.model.intervals import Intervals, one_each
 from analyzer.model.iptables.matches import MatchDestination, MatchSctp, MatchTcp, MatchUdp
 from analyzer.model.iptables.options import Option, Range
 from analyzer.model.iptables.rules import LazyRules, Rule
 from analyzer.model.packet import Packet
-from analyzer.model.region import AnyOf, Intervals, Parted, one_each
+from analyzer.model.region import AnyOf, Parted
 
 #: Shorter chains are evaluated as they are.
 WORTHWHILE = 32

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 from analyzer.model.addresses import IPV6, Address, Network
 from analyzer.model.devices import Devices
+from analyzer.model.intervals import span
 from analyzer.model.iptables.matches import (
     Match,
     MatchAddrtype,
@@ -55,7 +56,7 @@ from analyzer.model.iptables.matches import (
 )
 from analyzer.model.iptables.options import AddressRange, Option
 from analyzer.model.packet import Packet
-from analyzer.model.region import Parted, Region, span
+from analyzer.model.region import Parted, Region
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.address_types import has_type
 from analyzer.semantics.flow_matching import (

@@ -21,6 +21,7 @@ from functools import cached_property, partial
 from types import UnionType
 from typing import assert_never
 
+from analyzer.model.intervals import Intervals, span
 from analyzer.model.iptables.matches import (
     MatchDestination,
     MatchInInterface,
@@ -65,7 +66,7 @@ from analyzer.model.iptables.targets import (
 )
 from analyzer.model.packet import UNKNOWN_PACKET, Packet
 from analyzer.model.probability import ALWAYS
-from analyzer.model.region import Intervals, Parted, span
+from analyzer.model.region import Parted
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.effort import MOST_BY_DEVICE, Effort

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Final
 
+from analyzer.model.intervals import Intervals
 from analyzer.model.iptables.matches import (
     Match,
     MatchComment,
@@ -31,7 +32,6 @@ from analyzer.model.iptables.matches import (
 from analyzer.model.iptables.rules import Table
 from analyzer.model.iptables.targets import Dnat, Drop, Goto, Jump, Return, SetMark
 from analyzer.model.packet import Packet
-from analyzer.model.region import Intervals
 from analyzer.model.value import fields_of, replace, value
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.grow import Grown

@@ -15,11 +15,12 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Final, TypeAlias
 
 from analyzer.model.addresses import Address
+from analyzer.model.intervals import Intervals, meet
 from analyzer.model.nft.expressions import Payload, Prefix
 from analyzer.model.nft.ruleset import Rule
 from analyzer.model.nft.statements import Counter, Match, Xt
 from analyzer.model.packet import Packet
-from analyzer.model.region import Intervals, Region, meet
+from analyzer.model.region import Region
 from analyzer.semantics.nft.covering import interval_of
 
 #: Shorter chains are evaluated as they are.

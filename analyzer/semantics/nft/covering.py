@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 from analyzer.model.bits import WIDTH, Bits
 from analyzer.model.devices import Devices, as_pattern
 from analyzer.model.devices import covers as covers_name
+from analyzer.model.intervals import Interval
 from analyzer.model.nft.expressions import (
     Binary,
     Concat,
@@ -18,7 +19,7 @@ from analyzer.model.nft.expressions import (
     Range,
     Wildcard,
 )
-from analyzer.model.region import Interval, Parted, Region
+from analyzer.model.region import Parted, Region
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.nft.fields import constant_number, number
 from analyzer.semantics.nft.values import Evaluated, ReplyRoute, Type, Value

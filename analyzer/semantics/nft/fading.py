@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from analyzer.model.intervals import Intervals, joined, one_each
 from analyzer.model.nft.expressions import Element
 from analyzer.model.nft.ruleset import Set
 from analyzer.model.nft.written import WrittenElements
-from analyzer.model.region import Intervals, joined, one_each
 from analyzer.semantics.nft.covering import interval_of
 
 _NO_WORDS: Final[Mapping[str, int]] = {}

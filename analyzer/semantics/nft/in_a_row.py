@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from analyzer.model.intervals import Intervals
 from analyzer.model.iptables import targets
 from analyzer.model.nft.expressions import Accept, Drop, Return
 from analyzer.model.nft.ruleset import Rule, Table
 from analyzer.model.nft.statements import Counter, Log, Match, Reject
 from analyzer.model.packet import Packet
-from analyzer.model.region import Intervals, Parted
+from analyzer.model.region import Parted
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.in_a_row import Decided
 from analyzer.semantics.match_result import CERTAIN

@@ -8,9 +8,10 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Final, TypeAlias
 
 from analyzer.model.bits import WIDTH, Bits
+from analyzer.model.intervals import Interval, Intervals, is_one, joined
 from analyzer.model.nft.expressions import Concat, Element, Expression, Wildcard
 from analyzer.model.nft.written import ElementColumn, WrittenElements
-from analyzer.model.region import Interval, Intervals, Region, is_one, joined
+from analyzer.model.region import Region
 from analyzer.semantics.nft.covering import interval_of
 from analyzer.semantics.nft.fields import number
 from analyzer.semantics.nft.values import Evaluated, Value

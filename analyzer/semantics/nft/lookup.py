@@ -10,7 +10,8 @@ from functools import reduce
 from operator import or_
 
 from analyzer.model.devices import Devices
-from analyzer.model.region import Parted, Region, common_of
+from analyzer.model.intervals import common_of
+from analyzer.model.region import Parted, Region
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.nft.covered import covering
 from analyzer.semantics.nft.covering import are_all_named

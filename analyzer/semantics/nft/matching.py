@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 
 from analyzer.model.bits import WIDTH, Bits
 from analyzer.model.devices import Devices
+from analyzer.model.intervals import Interval, Intervals, joined
 from analyzer.model.nft.expressions import (
     AnonymousSet,
     Concat,
@@ -27,7 +28,7 @@ from analyzer.model.nft.ruleset import Set, Table
 from analyzer.model.nft.statements import Match, Vmap
 from analyzer.model.packet import Packet
 from analyzer.model.probability import NEVER, Dyadic
-from analyzer.model.region import Interval, Intervals, Region, joined
+from analyzer.model.region import Region
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.match_result import MatchResult

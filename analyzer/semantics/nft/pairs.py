@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from analyzer.model.bits import ANY
-from analyzer.model.region import Apart, Interval, Intervals, Itself, Region, joined
+from analyzer.model.intervals import Interval, Intervals, joined
+from analyzer.model.region import Apart, Itself, Region
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.semantics.nft.covered import by_columns, has_columns

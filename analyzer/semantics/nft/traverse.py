@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Hashable
 from functools import cached_property, partial
 
+from analyzer.model.intervals import Intervals
 from analyzer.model.nft.ruleset import Table
 from analyzer.model.nft.statements import Match
 from analyzer.model.packet import Packet
-from analyzer.model.region import Intervals
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.match_result import MatchResult
 from analyzer.semantics.nft.asks import asks, asks_affinity

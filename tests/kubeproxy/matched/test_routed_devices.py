@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from analyzer.kubeproxy.matched.routed_devices import devices_of_pods
-from analyzer.model.region import span, without
+from analyzer.model.intervals import span, without
 from analyzer.model.routing import KernelRoute, Routes
 from analyzer.semantics.devices import PodPlaces
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from analyzer.kubeproxy.routes.after_dnat import AfterDnat
 from analyzer.kubeproxy.routes.flows import FlowWalks
 from analyzer.kubeproxy.view import Endpoint, Source
+from analyzer.model.intervals import Intervals
 from analyzer.model.packet import Mark
-from analyzer.model.region import Intervals
 from analyzer.parsers.formats import read_ruleset
 from analyzer.semantics.devices import PodPlaces
 from tests.support.effort import examples

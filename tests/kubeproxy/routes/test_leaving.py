@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.kubeproxy.routes.leaving import Leaving
+from analyzer.model.intervals import Intervals, holds
 from analyzer.model.packet import UNKNOWN_MARK, Mark, Packet
-from analyzer.model.region import Intervals, holds
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.parsers.formats import read_ruleset

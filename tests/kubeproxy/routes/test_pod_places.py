@@ -13,7 +13,7 @@ from analyzer.kubeproxy.routes.pod_places import pod_places
 from analyzer.kubeproxy.view import Source, View
 from analyzer.model.addresses import Network
 from analyzer.model.cluster import Cluster, Owners, Placement
-from analyzer.model.region import holds
+from analyzer.model.intervals import holds
 from analyzer.parsers.iptables_save import parse
 from tests.support.captures import ROOT
 

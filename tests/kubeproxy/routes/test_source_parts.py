@@ -14,7 +14,7 @@ from analyzer.kubeproxy.routes.sources import SourceFacts, source_addresses
 from analyzer.kubeproxy.view import Frontend, FrontendKind, Source
 from analyzer.model.addresses import smallest_with
 from analyzer.model.cluster import Cluster
-from analyzer.model.region import Intervals, holds, joined, networks_of, span
+from analyzer.model.intervals import Intervals, holds, joined, networks_of, span
 from tests.support.effort import examples
 
 HERE, ELSEWHERE = IPv4Network("10.244.1.0/29"), IPv4Network("10.244.2.0/29")

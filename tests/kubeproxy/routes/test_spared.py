@@ -12,8 +12,8 @@ from analyzer.kubeproxy.routes.leaving import Leaving
 from analyzer.kubeproxy.routes.packets import FlowPackets
 from analyzer.kubeproxy.routes.spared import Spared
 from analyzer.kubeproxy.view import Source
+from analyzer.model.intervals import Intervals, one_each
 from analyzer.model.packet import UNKNOWN_MARK, Mark
-from analyzer.model.region import Intervals, one_each
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import replace
 from analyzer.parsers.formats import read_ruleset

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from analyzer.kubeproxy.matched.devices import asked_devices, dispatched
 from analyzer.model.addresses import VERSIONS
 from analyzer.model.devices import Devices, Side
+from analyzer.model.intervals import everything
 from analyzer.model.iptables.rules import Ruleset, Table
 from analyzer.model.iptables.targets import Accept, Drop, Reject
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
-from analyzer.model.region import Region, everything
+from analyzer.model.region import Region
 from analyzer.model.value import replace
 from analyzer.parsers.iptables_save import parse
 from analyzer.semantics.assumed import DEFAULTS, Assumed

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analyzer.model.intervals import everything
 from analyzer.model.iptables.rules import Rule
 from analyzer.model.packet import Packet
-from analyzer.model.region import Region, everything
+from analyzer.model.region import Region
 from analyzer.model.value import replace
 from analyzer.parsers.iptables_save import parse
 from analyzer.semantics import in_a_row as rows_in_a_row

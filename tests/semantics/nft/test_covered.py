@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.model.bits import ANY, Bits
+from analyzer.model.intervals import everything
 from analyzer.model.nft import names
 from analyzer.model.nft.expressions import (
     Concat,
@@ -20,7 +21,7 @@ from analyzer.model.nft.expressions import (
     Unknown,
     Wildcard,
 )
-from analyzer.model.region import AnyOf, Parted, Region, everything
+from analyzer.model.region import AnyOf, Parted, Region
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.nft.covered import by_columns, covering, has_columns
 from analyzer.semantics.nft.covering import covers

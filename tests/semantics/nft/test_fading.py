@@ -8,10 +8,11 @@ from typing import Final
 import pytest
 
 from analyzer.model.addresses import VERSIONS
+from analyzer.model.intervals import everything
 from analyzer.model.iptables.targets import Drop
 from analyzer.model.packet import Packet
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
-from analyzer.model.region import Region, everything
+from analyzer.model.region import Region
 from analyzer.parsers import nft_text
 from analyzer.semantics.conditions import from_source
 from analyzer.semantics.nft.fading import MOST_FADING, changes, lasting

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.model.addresses import Address
+from analyzer.model.intervals import everything
 from analyzer.model.nft.ruleset import NftRuleset, Table
 from analyzer.model.packet import Packet
-from analyzer.model.region import Region, everything
+from analyzer.model.region import Region
 from analyzer.model.value import replace
 from analyzer.parsers.formats import read_ruleset
 from analyzer.semantics import in_a_row as rows_in_a_row
