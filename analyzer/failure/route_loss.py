@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from analyzer.failure.limits import allowed
 from analyzer.failure.models import Dead
-from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Route
+from analyzer.kubeproxy.view import Endpoint, Frontend, FrontendKind, Route, Source
 from analyzer.model.endings import Ending, Endings, EndKind, part, summed, total
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic, capped_sum
 from analyzer.model.ternary import Ternary
@@ -113,16 +113,29 @@ def reaches_none(shares: Iterable[Bounds], unresolved: Dyadic) -> Bounds:
     return Bounds(~possible, ~certain)
 
 
-def away(route: Route, astray: Endings, nowhere: Bounds) -> Bounds:
+def away(astray: Endings, nowhere: Bounds, spared: Dyadic) -> Bounds:
     """Return the share of flows that go astray, as far as that counts as a loss: `counted`.
 
     Of two rules each may be the one that drops them, and one of them certainly is: so what
-    certainly reaches no endpoint is lost except for what may end in a way that does not count.
+    certainly reaches no endpoint is lost except for what may end in a way that does not count
+    (`spared`).
     """
     each = total(astray)
-    open_ = [share.upper for end, share in route.astray if _counts(route, end) is not Ternary.TRUE]
-    least = ~capped_sum([~nowhere.lower, *open_])
+    least = ~capped_sum([~nowhere.lower, spared])
     return Bounds(max(each.lower, min(least, each.upper)), each.upper)
+
+
+def uncounted(route: Route, nowhere: Bounds) -> Dyadic:
+    """Return the greatest share of flows that go astray and may not count as lost.
+
+    Flows that reach no endpoint, and end in none of the ways that the route lists, need not count
+    either. Of a hairpin route it is not known: its shares are of many senders, each to itself.
+    """
+    if route.source is Source.HAIRPIN:
+        return ALWAYS
+    open_ = [share.upper for end, share in route.astray if _counts(route, end) is not Ternary.TRUE]
+    unlisted = ~capped_sum([~nowhere.lower, total(route.astray).upper])
+    return capped_sum([*open_, unlisted])
 
 
 _NONE: Final = Bounds(NEVER, NEVER)
@@ -195,26 +208,29 @@ class DrawnLosses:
         astray = counted(route)
         if not lost and not astray:
             return found
-        return self._with_others(found, lost, astray, away(route, astray, nowhere))
+        return self._with_others(found, lost, astray)
 
-    def _with_others(
-        self, found: RouteLoss, lost: Sequence[Endings], astray: Endings, away: Bounds
-    ) -> RouteLoss:
+    def _with_others(self, found: RouteLoss, lost: Sequence[Endings], astray: Endings) -> RouteLoss:
         """Return the loss of a route if flows are lost in other ways than on dead endpoints."""
+        spared = uncounted(found.route, found.nowhere)
+        gone = away(astray, found.nowhere, spared)
         if not lost:  # those that are sent on get there
-            upper = capped_sum([found.loss.upper, away.upper])
-            lower = capped_sum([found.loss.lower, away.lower])
-            loss = Bounds(lower, max(lower, min(upper, ~found.survives.lower)))
+            upper = capped_sum([found.loss.upper, gone.upper])
+            lower = capped_sum([found.loss.lower, gone.lower])
+            upper = max(lower, min(upper, ~found.survives.lower))
+            # Whatever ends them, what can neither survive nor end uncounted is lost.
+            sure = ~capped_sum([found.survives.upper, spared])
+            loss = Bounds(max(lower, min(sure, upper)), upper)
             return replace(found, loss=loss, otherwise=astray)
         endpoints, shares = found.route.draws()
         open_ = found.route.unresolved
         dies = self._dead.is_anything or self._dead.uncertain
         alive = tuple(map(self._is_alive, endpoints)) if dies else ()
-        key = id(shares), open_, astray, away, alive, *map(id, lost)
+        key = id(shares), open_, spared, astray, gone, alive, *map(id, lost)
         known = self._known.endings
         if key not in known:
             sent = shares, alive or (True,) * len(shares), lost
-            loss, survives, ends = self._with_lost(*sent, away, open_)
+            loss, survives, ends = self._with_lost(*sent, gone, open_, spared)
             known[key] = (shares, lost), loss, survives, summed((*astray, *ends))
         _, loss, survives, otherwise = known[key]
         return replace(found, loss=loss, survives=survives, otherwise=otherwise)
@@ -249,8 +265,12 @@ class DrawnLosses:
         lost: Sequence[Endings],
         away: Bounds,
         unresolved: Dyadic,
+        spared: Dyadic,
     ) -> tuple[Bounds, Bounds, Endings]:
-        """Return what is lost, what survives, and how flows end in other ways than on the dead."""
+        """Return what is lost, what survives, and how flows end in other ways than on the dead.
+
+        `spared` is the greatest share that goes astray and may not count.
+        """
         ends: list[tuple[Ending, Bounds]] = []
         least, most = [away.lower], [away.upper]
         kept_least: list[Dyadic] = []
@@ -272,8 +292,9 @@ class DrawnLosses:
         # Unresolved flows may go to a dead endpoint, if anything is dead.
         hidden = unresolved if self._dead.is_anything else NEVER
         all_most = capped_sum([*most, hidden])
-        all_least = capped_sum(least)
         kept = Bounds(capped_sum(kept_least), capped_sum([*kept_most, unresolved]))
+        # Whatever ends them, what can neither survive nor end uncounted is lost.
+        all_least = max(capped_sum(least), min(all_most, ~capped_sum([kept.upper, spared])))
         return (
             Bounds(all_least, max(all_least, min(all_most, ~kept.lower))),
             Bounds(kept.lower, max(kept.lower, min(kept.upper, ~all_least))),

@@ -10,7 +10,8 @@ Records are lists, not objects, since there may be a hundred thousand of them:
     draw    = [distribution, endpoints drawn | null: all in order, lost of each behind DNAT | null]
     route   = [frontend, source, network | null, draw, unresolved | 0, 1: unfilled, astray | 0,
                0 or of hairpin flows, for each endpoint: null or
-                   [what it loses of them to rules, the route of all its flows | null]]
+                   [what it loses of them to rules, the route of all its flows | null],
+               if any: the greatest share that goes astray and may not count as lost]
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any, Final
 
 from analyzer.failure.hairpin_loss import route_of_sender
 from analyzer.failure.models import Dead
-from analyzer.failure.route_loss import Count, away, counted, reaches_none
+from analyzer.failure.route_loss import Count, away, counted, reaches_none, uncounted
 from analyzer.kubeproxy.view import Endpoint, Route, ServicePort, Source
 from analyzer.model.cluster import Cluster
 from analyzer.model.endings import Endings, total
@@ -190,6 +191,7 @@ class _Variant:
         counts = counted(route)
         _, shares = route.draws()
         nowhere = reaches_none(shares, route.unresolved)
+        spared = uncounted(route, nowhere)
         return [
             self._frontend[route.frontend],
             _SOURCES[route.source],
@@ -197,8 +199,9 @@ class _Variant:
             self._draw(route, [_lost(each) for each in lost]),
             _dyadic(route.unresolved) if route.unresolved else 0,
             int(route.frontend in self._service.unfilled),
-            _bounds(away(route, counts, nowhere)) if counts else 0,
+            _bounds(away(counts, nowhere, spared)) if counts else 0,
             hairpins,
+            *([_dyadic(spared)] if spared else []),
         ]
 
     def _draw(self, route: Route, lost: list[list[Any] | None]) -> int:

@@ -144,16 +144,14 @@ export class Model {
     const lots = draws.map(() => new Map());
     const found = [];
     for (const route of routes) {
-      const [frontend, source, network, draw, unresolved, unfilled, astray, hairpin] = route;
+      const [frontend, source, network, draw, unresolved, unfilled, astray, hairpin, spared] = route;
       if (hairpin) {
         const lost = this.countsAll && this.hairpins(route, draws, routes, dead, fates);
         if (lost) found.push({ ...lost, frontend, source, network });
         continue;
       }
-      const key = `${unresolved || ""}|${unfilled}|${astray || ""}`;
-      if (!lots[draw].has(key)) {
-        lots[draw].set(key, this.route(draws[draw], unresolved, unfilled, astray, dead, fates));
-      }
+      const key = `${unresolved || ""}|${unfilled}|${astray || ""}|${spared || ""}`;
+      if (!lots[draw].has(key)) lots[draw].set(key, this.route(draws[draw], route, dead, fates));
       found.push({ ...lots[draw].get(key), frontend, source, network });
     }
     let top = null;
@@ -192,7 +190,7 @@ export class Model {
         const ends = gone ? [...gone] : this.distribution(number).lower.map(() => null);
         ends[at] = lost;
         const known = fates.map((fate, each) => (each === endpoint ? 0 : fate)); // it sends them, so it is alive
-        const found = this.route([number, indexes, ends], route[4], route[5], route[6], dead, known);
+        const found = this.route([number, indexes, ends], route, dead, known);
         if (fates[endpoint] === 0) least = most(least, found.loss[0]);
         if (top === null || isMore(found.loss, top.loss)) top = found;
       }
@@ -201,7 +199,7 @@ export class Model {
     return top && { ...top, loss: [least, top.loss[1]], survives: [top.survives[0], most(top.survives[0], not(least))] };
   }
 
-  route([number, indexes, gone], open, unfilled, astray, dead, fates) {
+  route([number, indexes, gone], [, , , , open, unfilled, astray, , spare], dead, fates) {
     if (unfilled) {
       return { loss: dead.isAnything ? ANY : NONE, nowhere: ANY, survives: ANY, leads: true };
     }
@@ -220,11 +218,14 @@ export class Model {
     let others = false;
     if (this.countsAll && (gone || astray)) {
       const away = astray ? bounds(astray) : NONE;
+      const spared = spare ? dyadic(spare) : NEVER;
+      // Whatever ends them, what can neither survive nor end uncounted is lost.
+      const sure = (kept) => not(cappedSum([kept, spared]));
       others = Boolean(astray);
       if (!gone) {
-        const high = cappedSum([loss[1], away[1]]);
         const low = cappedSum([loss[0], away[0]]);
-        loss = [low, most(low, least(high, not(survives[0])))];
+        const high = most(low, least(cappedSum([loss[1], away[1]]), not(survives[0])));
+        loss = [most(low, least(sure(survives[1]), high)), high];
       } else {
         const lows = [away[0]];
         const highs = [away[1], hidden];
@@ -247,9 +248,9 @@ export class Model {
             keptLows.push(times(share, not(part[1])));
           }
         });
-        const low = cappedSum(lows);
         const high = cappedSum(highs);
         const kept = [cappedSum(keptLows), cappedSum(keptHighs)];
+        const low = most(cappedSum(lows), least(high, sure(kept[1])));
         loss = [low, most(low, least(high, not(kept[0])))];
         survives = [kept[0], most(kept[0], least(kept[1], not(low)))];
       }

@@ -6,8 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from ipaddress import ip_address
+from itertools import islice
 from random import Random
 
+from analyzer.failure.models import Dead
+from analyzer.failure.route_loss import route_loss
 from analyzer.kubeproxy.view import (
     Endpoint,
     Frontend,
@@ -139,6 +142,8 @@ def _faults_of(
     others = {e: s for e, s in ends.items() if e.address != address}
     itself = {e: s for e, s in ends.items() if e.address == address}
     yield from _differ(place, route, others, truths, besides=address)
+    if not itself and frontend not in service.unfilled:
+        yield from _loss(place, route, ends, truths)
     if hairpin is not None and source is not Source.NODE:
         theirs = [s.endpoint for s in hairpin.shares if s.endpoint.address == address]
         for endpoint in {*itself, *theirs}:
@@ -197,6 +202,29 @@ def _share(
         least, most = (end.as_fraction() for end in _ends(total(told.lost)))
         if not least <= gone <= most:
             yield f"{place}: {endpoint} loses {gone}, told is {least} to {most}"
+
+
+def _loss(
+    place: str, route: Route, ends: dict[Endpoint, Fraction], truths: _Truths
+) -> Iterator[str]:
+    """Give what is wrong about the loss of a route with some endpoints dead, or with none."""
+    every = {**dict.fromkeys(ends), **dict.fromkeys(s.endpoint for s in route.shares)}
+    for dead in {frozenset(), frozenset(islice(every, 1)), frozenset(islice(every, 1, None))}:
+        found = route_loss(route, Dead(endpoints=dead))
+        sent = {e: share - truths.lost.get(e, Fraction(0)) for e, share in ends.items()}
+        kept = sum((share for e, share in sent.items() if e not in dead), Fraction(0))
+        # Of those that reach no endpoint it is not asked whether kube-proxy refuses them.
+        least = sum((s for e, s in ends.items() if e in dead), Fraction(0))
+        least += sum((s for e, s in truths.lost.items() if e not in dead), Fraction(0))
+        loss, survives = _ends(found.loss), _ends(found.survives)
+        if loss[0].as_fraction() > 1 - kept or loss[1].as_fraction() < least:
+            yield f"{place}: with {len(dead)} dead it loses {least} to {1 - kept}, told is {loss}"
+        if not survives[0].as_fraction() <= kept <= survives[1].as_fraction():
+            yield f"{place}: with {len(dead)} dead survive {kept}, told is {survives}"
+    nowhere = 1 - sum(ends.values(), Fraction(0))
+    listed = total(route.astray).upper.as_fraction() + route.unresolved.as_fraction()
+    if nowhere > listed:
+        yield f"{place}: {nowhere} reach no endpoint, and how is told of {listed}"
 
 
 def _ends(bounds: Bounds) -> tuple[Dyadic, Dyadic]:
