@@ -124,6 +124,7 @@ def _senders(
 ) -> list[_Sender]:
     """Return the living endpoints that lose hairpin flows; of those alike, not all."""
     alike: dict[tuple[object, ...], list[_Sender]] = {}
+    totals = {id(each): total(each) for each in lost}
     places: dict[int, dict[Endpoint, int]] = {}
     for endpoint, share, endings in zip(*hairpin.draws(), lost, strict=True):
         is_dead = drawn.is_dead(endpoint)
@@ -137,18 +138,28 @@ def _senders(
         others = route.losses() if at is not None else ()
         to_it = others[at] if others and at is not None else ()
         sender = _Sender(endpoint, own, endings, route, at, is_dead is False)
-        key = id(endings), id(route), to_it, sender.is_alive, at is None
+        key = totals[id(endings)], id(route), total(to_it), sender.is_alive, at is None
         alike.setdefault(key, []).append(sender)
     return [sender for held in alike.values() for sender in _extremes(held)]
 
 
 def _extremes(senders: Sequence[_Sender]) -> Sequence[_Sender]:
-    """Return those of the lowest and the highest share, of which one has the highest loss.
+    """Return some, of which one has the highest loss.
 
-    What a sender loses grows or falls with its share: bounds of the loss with those of the share.
+    What a sender may lose grows with both bounds of its share, or falls with both.
     """
     if all(each.share is senders[0].share for each in senders):
         return senders[:1]
-    orders = (lambda each: each.share.lower), (lambda each: each.share.upper)
-    found = [pick(senders, key=order) for order in orders for pick in (min, max)]
+    if all(each.share.is_exact for each in senders):
+        found = [pick(senders, key=lambda each: each.share.lower) for pick in (min, max)]
+    else:
+        order = sorted(senders, key=lambda each: (each.share.upper, each.share.lower))
+        found, most = [order[0]], [order[-1]]
+        for each in order:
+            if each.share.lower < found[-1].share.lower:
+                found.append(each)
+        for each in reversed(order):
+            if each.share.lower > most[-1].share.lower:
+                most.append(each)
+        found += most
     return [*{id(each): each for each in found}.values()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from ipaddress import IPv4Network
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -18,6 +19,7 @@ from analyzer.model.endings import Ending, Endings, EndKind, total
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.model.value import replace
 from tests.support.commands import Command
+from tests.support.effort import examples
 from tests.support.noise import KNOWN, NOISE
 from tests.support.routes import ENDPOINTS, FRONTEND, exact_routes, sets_of_endpoints, with_routes
 
@@ -98,6 +100,60 @@ def test_bounds_contain_what_is_lost_whatever_of_the_uncertain_dies(
     if wanted is not None:
         assert wanted <= told.loss.upper.as_fraction()
         assert uncertain or told.loss.is_exact
+
+
+_eighths = (
+    st.tuples(st.integers(0, 8), st.integers(0, 8))
+    .map(sorted)
+    .map(lambda ends: Bounds(Dyadic.of(ends[0], 3), Dyadic.of(ends[1], 3)))
+)
+_cuts = st.lists(st.integers(0, 16), min_size=6, max_size=6).map(sorted)
+_more = st.lists(st.integers(0, 16), min_size=6, max_size=6)
+#: Few, so that many senders have the same.
+_ends = st.lists(
+    st.one_of(st.just(()), _eighths.map(lambda b: ((Ending(kind=EndKind.DROPPED), b),))),
+    min_size=1,
+    max_size=2,
+)
+
+
+@examples(30, 3_000)
+@given(
+    _cuts,
+    _more,
+    _ends,
+    _ends,
+    sets_of_endpoints,
+    st.lists(st.integers(0, 1), min_size=12, max_size=12),
+)
+def test_of_many_senders_the_one_that_may_lose_most_counts(
+    cuts: list[int],
+    more: list[int],
+    others: list[Endings],
+    own: list[Endings],
+    dead: set[Endpoint],
+    which: list[int],
+) -> None:
+    shares = tuple(
+        Share(end, Bounds(Dyadic.of(b - a, 4), Dyadic.of(min(16, b - a + wide), 4)), None)
+        for end, (a, b), wide in zip(ENDPOINTS, pairwise([0, *cuts]), more, strict=True)
+    )
+    whole = Route(FRONTEND, Source.POD, shares, NEVER)
+    of_others = [others[n % len(others)] for n in which[:6]]
+    of_own = [own[n % len(own)] for n in which[6:]]
+    pods = with_lost(whole, of_others, Source.POD)
+    marked = Dead(endpoints=frozenset(dead))
+    told = found(pods, with_lost(whole, of_own, Source.HAIRPIN), marked)
+    alone = [
+        found(pods, with_lost(whole, [*[()] * at, each, *[()] * (5 - at)], Source.HAIRPIN), marked)
+        for at, each in enumerate(of_own)
+    ]
+    losses = [each.loss for each in alone if each is not None]
+    if told is None:
+        assert not losses
+    else:
+        assert told.loss.upper == max(each.upper for each in losses)
+        assert told.loss.lower <= max(each.lower for each in losses)
 
 
 @pytest.mark.parametrize(

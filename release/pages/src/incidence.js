@@ -344,11 +344,20 @@ function harm(a, b) {
   return HARM[a.state] - HARM[b.state] || compare(b.worst[1], a.worst[1]) || compare(b.worst[0], a.worst[0]);
 }
 
-/** Return the senders of the lowest and the highest share: one of them has the highest loss. */
+/**
+ * Return senders of which one has the highest loss. What one may lose grows with both bounds of its
+ * share, or falls with both.
+ */
 function extremes(senders) {
-  if (senders.length === 1) return senders.slice(0, 1);
-  const pick = (bound, sign) => senders.reduce((a, b) => (sign * compare(b[bound], a[bound]) > 0 ? b : a));
-  return new Set([pick("lower", 1), pick("upper", 1), pick("lower", -1), pick("upper", -1)]);
+  if (senders.length === 1) return senders;
+  const order = [...senders].sort((a, b) => compare(a.upper, b.upper) || compare(a.lower, b.lower));
+  const found = new Set();
+  for (const [sign, every] of [[-1, order], [1, [...order].reverse()]]) {
+    let last = every[0];
+    found.add(last);
+    for (const each of every) if (sign * compare(each.lower, last.lower) > 0) found.add((last = each));
+  }
+  return found;
 }
 
 function state(endpoints, routes) {
