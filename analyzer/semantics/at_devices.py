@@ -13,7 +13,6 @@ from collections.abc import Iterable
 
 from analyzer.model.devices import Devices, as_pattern, meets
 from analyzer.model.packet import NO_DEVICE, Packet
-from analyzer.model.region import Parted
 from analyzer.model.routing import LOOPBACK
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.devices import SHARED, USUAL
@@ -25,14 +24,13 @@ def passes_any(
 ) -> Ternary:
     """Return whether a packet comes in by one of some devices, or else leaves by one.
 
-    Unknown if there are no names, or if that depends on its destination. Those that end in ``*``
-    are patterns.
+    Unknown if there are no names. Those that end in ``*`` are patterns.
+
+    Raises:
+        Parted: that depends on its destination.
     """
     names = [*map(as_pattern, devices)]
-    try:
-        device = situation.came_by(packet) if comes else situation.leaves_by(packet)
-    except Parted:
-        return Ternary.UNKNOWN
+    device = situation.came_by(packet) if comes else situation.leaves_by(packet)
     if device == NO_DEVICE:
         return Ternary.FALSE  # the node has made it
     if device is None or not names:

@@ -6,6 +6,8 @@ from ipaddress import ip_address
 
 import pytest
 
+from analyzer.kubeproxy.nftables import NftRecogniser
+from analyzer.kubeproxy.view import Source
 from analyzer.model.devices import Side
 from analyzer.model.iptables.targets import Drop
 from analyzer.model.packet import NO_DEVICE, Packet
@@ -18,7 +20,10 @@ from analyzer.semantics.devices import NodeDevices
 from analyzer.semantics.hooks import Hooks
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import PolicyDrop
+from tests.support.defects import text_of
 from tests.support.odds import bounds
+from tests.support.parsed_objects import parse_objects
+from tests.support.reading import nft_ruleset
 
 CLIENT, POD, NODE = map(ip_address, ("203.0.113.9", "10.1.0.1", "172.16.0.1"))
 NEVER_DROPPED, ALWAYS_DROPPED = Bounds(NEVER, NEVER), Bounds(ALWAYS, ALWAYS)
@@ -127,3 +132,19 @@ def test_chains_at_devices_come_before_and_after_those_of_ip(
     text = LISTED % (ingress, egress, policy)
     packet = Packet(protocol="tcp", source=CLIENT, destination=POD, in_interface=device)
     assert dropped(text, packet) == wanted
+
+
+@pytest.mark.parametrize("plainly", [True, False])
+def test_which_device_a_flow_leaves_by_is_told_of_each_endpoint(*, plainly: bool) -> None:
+    """Of many destinations at once it was not known, so that each might have been dropped."""
+    objects = text_of("egress-by-destination.json").encode()
+    view = NftRecogniser(
+        nft_ruleset(text_of("egress-by-destination.nft")),
+        parse_objects([("objects.json", objects)]),
+        node="node-2",
+        node_addresses=(ip_address("192.168.0.12"),),
+        plainly=plainly,
+    ).view()
+    routes = [each for service in view.services for each in service.routes_from(Source.NODE)]
+    lost = {str(s.endpoint.address) for route in routes for s in route.shares if s.lost}
+    assert lost == {"10.244.2.7", "10.244.2.10"}  # the pods of this node
