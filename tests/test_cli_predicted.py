@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -246,7 +248,9 @@ def test_a_malformed_service_is_left_out_and_named(
     done = command("whatif", *given, "--min-survives", "1")
     assert "left out because malformed: 1 Service: default/app: " in done.err
     assert says in done.err
-    assert "Not completely judged" in done.out
+    assert "\nNot judged, since malformed: default/app.\n" in done.out
+    one = document(command, "whatif", *given, "--node", "worker1")
+    assert "default/app" in one["not_judged"]
     assert done.status == 1
     assert command("whatif", *given, "--strict").status == 3
     one = command("services", *given, "--node", "worker1")
@@ -280,3 +284,17 @@ def test_up_to_1_18_endpoints_are_asked_for(command: Command) -> None:
         assert done.status == status
         assert (says in done.err + done.out) is (status > 0)
         assert command("loss", *given, *asked, "1.19", "--max-loss", "100%").status == 0
+
+
+def test_what_the_dump_of_a_node_lacks_is_named(command: Command) -> None:
+    text = Path(DUMP).read_text()
+    without = "".join(row for row in text.splitlines(keepends=True) if "default/app" not in row)
+    table = re.compile(r"^\*filter\n.*?^COMMIT\n", re.MULTILINE | re.DOTALL)
+    for dump, says in (
+        (without, "\nNot judged at worker1, whose rules do not have it: default/app.\n"),
+        (table.sub("", text), "\nNot in the dump: table filter. "),
+    ):
+        asked = (*FROM, command.file("dump.txt", dump), "--node", "worker1")
+        for words in (("loss", *asked, "--dead-node", "master"), ("whatif", *asked)):
+            done = command(*words, "--max-loss", "100%")
+            assert (done.status, says in done.out) == (1, True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from ipaddress import IPv4Address
 
 from analyzer.errors import ParseError, UsageError
 from analyzer.inputs.api_objects import ApiObjects
@@ -17,7 +16,6 @@ from analyzer.kubeproxy.view import FrontendKind, View
 from analyzer.model.addresses import VERSIONS, Address
 from analyzer.model.cluster import Cluster
 from analyzer.model.iptables.rules import Ruleset
-from analyzer.model.services import ApiEndpoint
 from analyzer.model.value import replace, value
 from analyzer.reports.progress import Advance, progress
 from analyzer.semantics.assumed import DEFAULTS
@@ -40,7 +38,6 @@ if TYPE_CHECKING:  # only loaded when needed
     from analyzer.semantics.tree import Tree
 
 #: In place of endpoints that nothing lists.
-_SOME = (ApiEndpoint(address=IPv4Address(0), port=0, spellings=(), is_certain=True),)
 
 
 @value(kw_only=True)
@@ -100,11 +97,13 @@ class Input:
                 lacking=tuple(each for part in every for each in part.lacking),
                 unled=tuple(each for part in every for each in part.unled),
             )
-        specs = self.services()
-        if not self.lists_endpoints:
-            # Some may have endpoints, so that their rules should be there.
-            specs = tuple(replace(spec, endpoints=_SOME) for spec in specs)
-        return absent(self.ruleset, self.view, specs, self.other_services())
+        return absent(
+            self.ruleset,
+            self.view,
+            self.services(),
+            self.other_services(),
+            lists_endpoints=self.lists_endpoints,
+        )
 
     def side(self, version: int) -> DumpSide:
         """Return this input as one side of a comparison, for one IP version."""

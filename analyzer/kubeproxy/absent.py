@@ -53,28 +53,49 @@ class Absent:
 
 
 def absent(
-    ruleset: Rules, view: View, specs: Iterable[ApiServicePort], others: Iterable[ApiServicePort]
+    ruleset: Rules,
+    view: View,
+    specs: Iterable[ApiServicePort],
+    others: Iterable[ApiServicePort],
+    *,
+    lists_endpoints: bool = True,
 ) -> Absent:
     """Return the ServicePorts that are in the objects but not in the dump.
 
-    `specs` are the ServicePorts of the dump's IP versions, `others` those of the other one.
+    `specs` are the ServicePorts of the dump's IP versions, `others` those of the other one. If the
+    objects list no endpoints, any may have some, so that there should be rules.
     """
+    tells_refusals = _tells_refusals(ruleset, view.mode)
+    return absent_of(
+        view, specs, others, tells_refusals=tells_refusals, lists_endpoints=lists_endpoints
+    )
+
+
+def absent_of(
+    view: View,
+    specs: Iterable[ApiServicePort],
+    others: Iterable[ApiServicePort],
+    *,
+    tells_refusals: bool,
+    lists_endpoints: bool,
+) -> Absent:
+    """Return the same of rules that show Services without endpoints if `tells_refusals`."""
+    wanted = [
+        each for each in specs if tells_refusals or _has_endpoints_everywhere(each, lists_endpoints)
+    ]
     # Without objects nothing is lacking, and a large dump has many Services to look through.
-    lacking = tuple(_lacking(ruleset, view, known)) if (known := [*specs]) else ()
+    lacking = tuple(_lacking(view, wanted)) if wanted else ()
     told = {each.name.text for each in (*view.services, *lacking)} if view.unled else ()
     unled = [_unled(name) for name in view.unled if name not in told]
     beyond = tuple(_service(spec) for spec in others)
     return Absent(lacking=lacking, beyond=beyond, unled=tuple(unled))
 
 
-def _lacking(ruleset: Rules, view: View, specs: Iterable[ApiServicePort]) -> Iterator[ServicePort]:
+def _lacking(view: View, specs: Iterable[ApiServicePort]) -> Iterator[ServicePort]:
     """Yield the ServicePorts of the objects that should have a rule and have none."""
     there = {(s.name.text, s.protocol, s.version) for s in view.services}
     places = {place for service in view.services for place in _places(service)}
-    tells_refusals = _tells_refusals(ruleset, view.mode)
     for spec in specs:
-        if not tells_refusals and not _has_endpoints_everywhere(spec):
-            continue
         service = _service(spec)
         named = there & {(spec.name, spec.protocol, v) for v in (service.version, None)}
         if not named and places.isdisjoint(_places(service)):
@@ -110,6 +131,7 @@ def _tells_refusals(ruleset: Rules, mode: ProxyMode) -> bool:
     return table is not None and table.complete and any(each in table.chains for each in _REFUSING)
 
 
-def _has_endpoints_everywhere(spec: ApiServicePort) -> bool:
+def _has_endpoints_everywhere(spec: ApiServicePort, lists_endpoints: bool) -> bool:
     """Return whether every node's nat table leads to some endpoint."""
-    return not spec.internal_local and any(each.is_certain for each in spec.endpoints)
+    has_some = not lists_endpoints or any(each.is_certain for each in spec.endpoints)
+    return not spec.internal_local and has_some

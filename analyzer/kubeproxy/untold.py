@@ -1,4 +1,4 @@
-"""Rules of a node that were not evaluated, although flows may be dropped there."""
+"""What of a node's or a cluster's rules was not evaluated, although it may decide losses."""
 
 from __future__ import annotations
 
@@ -24,6 +24,19 @@ class Untold:
 
     name: str
     rules: str = ""
+
+
+@value
+class JudgedInPart:
+    """A Service that is not evaluated at every node.
+
+    Attributes:
+        name: of the Service, or, with the nodes, of an IP version.
+        why: what is the case, as the beginning of a sentence that ends in names.
+    """
+
+    name: str
+    why: str
 
 
 def of_frames(rulesets: Iterable[Rules]) -> Iterator[tuple[Untold, Diagnostic]]:

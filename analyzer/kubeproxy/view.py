@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from analyzer.kubeproxy.names import ServiceName
 from analyzer.kubeproxy.proxy_mode import ProxyMode
-from analyzer.kubeproxy.untold import Untold
+from analyzer.kubeproxy.untold import JudgedInPart, Untold
 from analyzer.model.addresses import Address, Network, host_text
 from analyzer.model.diagnostics import Diagnostic
 from analyzer.model.endings import Endings, EndKind
@@ -35,8 +35,7 @@ class FrontendKind(enum.Enum):
 class Source(enum.Enum):
     """Where a new flow comes from, seen from the node that the rules are from.
 
-    A hairpin flow comes from the very endpoint that it is sent to: its route has, for each
-    endpoint, the share of its own flows that return to it.
+    HAIRPIN: the endpoint that it is sent to; shares are of the endpoint's own flows.
     """
 
     POD = "pod"
@@ -358,8 +357,7 @@ class ServicePort:
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
         """All endpoints of all routes, each once."""
-        # Routes of plain rows share one list object.
-        lists = {id(each): each for each in [r.draws()[0] for r in self.routes]}
+        lists = {id(each): each for each in [r.draws()[0] for r in self.routes]}  # often shared
         return tuple(dict.fromkeys(e for each in lists.values() for e in each))
 
 
@@ -376,6 +374,7 @@ class View:
         unseen: why the dump shows no Services, and what to run instead; empty if it shows any.
         left_out: names of Services with a rule that was not understood, and chains without a name.
         unled: names of Services that have chains and no rule that jumps to them.
+        in_part: Services of several nodes that are not evaluated at each, for other reasons.
     """
 
     services: tuple[ServicePort, ...]
@@ -388,6 +387,7 @@ class View:
     unseen: str = ""
     left_out: tuple[str, ...] = ()
     unled: tuple[str, ...] = ()
+    in_part: tuple[JudgedInPart, ...] = ()
 
     @property
     def lacks_some(self) -> bool:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # what `services` does not need without objects is not loaded
     from analyzer.failure.models import Dead
     from analyzer.inputs.recognised import Input
     from analyzer.kubeproxy.absent import Absent
-    from analyzer.kubeproxy.view import Endpoint, ServicePort
+    from analyzer.kubeproxy.view import Endpoint, ServicePort, View
     from analyzer.questions.predicting import Shown
     from analyzer.reports.freshness import Freshness
 
@@ -34,23 +34,34 @@ def evaluated_services(
     file, view = given.ruleset.file, given.view
     if view.unseen:
         raise InputError(f"{file}: no Service to judge: {view.unseen}")
-    absent, services = given.absent(), view.services
-    if options.service or options.namespace:
-        from analyzer.kubeproxy.select import narrow
-        from analyzer.model.value import replace
-
-        every = replace(view, services=(*services, *absent.every))
-        wanted = set(map(id, narrow(every, options.service, options.namespace)))
-        services = tuple(each for each in services if id(each) in wanted)
-        absent = replace(
-            absent,
-            lacking=tuple(each for each in absent.lacking if id(each) in wanted),
-            beyond=tuple(each for each in absent.beyond if id(each) in wanted),
-            unled=tuple(each for each in absent.unled if id(each) in wanted),
-        )
+    absent, services = selected(options, view, given.absent())
     if not services:
         raise InputError(f"{file}: no Service to judge: {_why_none(absent, is_cut=bool(view.cut))}")
     return absent, services
+
+
+def selected(
+    options: SimpleNamespace, view: View, absent: Absent, place: str = "this dump"
+) -> tuple[Absent, tuple[ServicePort, ...]]:
+    """Return the selected ServicePorts: those that are absent, and those of the view.
+
+    Raises:
+        UsageError: none has the requested name or namespace.
+    """
+    if not options.service and not options.namespace:
+        return absent, view.services
+    from analyzer.kubeproxy.select import narrow
+    from analyzer.model.value import replace
+
+    every = replace(view, services=(*view.services, *absent.every))
+    wanted = set(map(id, narrow(every, options.service, options.namespace, place)))
+    absent = replace(
+        absent,
+        lacking=tuple(each for each in absent.lacking if id(each) in wanted),
+        beyond=tuple(each for each in absent.beyond if id(each) in wanted),
+        unled=tuple(each for each in absent.unled if id(each) in wanted),
+    )
+    return absent, tuple(each for each in view.services if id(each) in wanted)
 
 
 def dead_of(

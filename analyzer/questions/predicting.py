@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from analyzer.errors import InputError, UsageError, suggestion
 from analyzer.inputs.api_objects import ApiObjects
 from analyzer.inputs.recognised import Input, input_of
+from analyzer.kubeproxy.absent import Absent, absent_of
 from analyzer.kubeproxy.predict.assumptions import AssumedSettings, GivenSettings, assumed
 from analyzer.kubeproxy.predict.cluster import Prediction, predict, rules_of_node
 from analyzer.kubeproxy.predict.every_node import At, EveryNode
 from analyzer.kubeproxy.predict.settings import names_of_nodes
 from analyzer.kubeproxy.rows.endpoints import EndpointRows
+from analyzer.kubeproxy.untold import JudgedInPart
 from analyzer.kubeproxy.view import ServicePort, View
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.value import replace, value
 from analyzer.parsers.formats import read_ruleset
+from analyzer.questions.evaluating import selected
+from analyzer.reports.not_judged import not_at
 from analyzer.reports.phrases import count, listed
 from analyzer.reports.progress import progress
 from analyzer.semantics.assumed import DEFAULTS
@@ -30,6 +34,8 @@ if TYPE_CHECKING:
     from analyzer.inputs.nodes import NodeInput
 
 _SEEDS: Final = 1 << 32
+_MALFORMED: Final = "Not judged, since malformed"
+_DIFFERING: Final = "Not judged, since the generated rules give other results than predicted"
 _WANTED: Final = "take them with `kubectl get services,endpointslices,nodes,pods -A -o json`"
 
 
@@ -50,6 +56,7 @@ class Everywhere:
         view: each ServicePort once, as most nodes have it.
         services: the selected ones, each at every node, in the order of `asked`.
         asked: the same, as most nodes have them.
+        absent: the selected ones that no node's rules have.
         file: their source, for messages.
         grounds: how they were predicted, or the dumps that they were read from.
     """
@@ -60,6 +67,7 @@ class Everywhere:
     file: str
     grounds: Prediction | FromDumps
     diagnostics: tuple[Diagnostic, ...]
+    absent: Absent = Absent()
 
     @property
     def prediction(self) -> Prediction:
@@ -110,7 +118,7 @@ def predicted_input(options: SimpleNamespace, objects: ApiObjects) -> Input:
         view=replace(
             given.view,
             diagnostics=(*told, *given.view.diagnostics),
-            left_out=(*given.view.left_out, *(each.partition(":")[0] for each in malformed)),
+            in_part=tuple(_left_out(malformed, _MALFORMED)),
         ),
     )
 
@@ -147,12 +155,11 @@ def everywhere(options: SimpleNamespace, objects: ApiObjects) -> Everywhere:
         *_differing(file, prediction),
     ]
     prediction = replace(prediction, assumed=found.words)
-    lacking: tuple[str, ...] = ()
+    dumped = _Dumped(services=services)
     if options.dumps:
-        given = _with_dumps(options, services, prediction)
-        services, diagnostics = given.services, [*diagnostics, *given.diagnostics]
-        lacking = given.lacking
-        prediction = replace(prediction, dumps=given.nodes)
+        dumped = _with_dumps(options, services, prediction)
+        services, diagnostics = dumped.services, [*diagnostics, *dumped.diagnostics]
+        prediction = replace(prediction, dumps=dumped.nodes)
     wrong = set(prediction.left_out)
     services = tuple(each for each in services if each.service.name.text not in wrong)
     shown = tuple(each.service for each in services)
@@ -161,21 +168,29 @@ def everywhere(options: SimpleNamespace, objects: ApiObjects) -> Everywhere:
         mode=found.settings.mode,
         node=None,
         diagnostics=tuple(diagnostics),
-        left_out=tuple(dict.fromkeys([*prediction.left_out, *lacking])),
+        cut=tuple(dict.fromkeys(cut for each in dumped.views for cut in each.cut)),
+        untold=tuple(dict.fromkeys(part for each in dumped.views for part in each.untold)),
+        left_out=tuple(dict.fromkeys(name for each in dumped.views for name in each.left_out)),
+        unled=tuple(dict.fromkeys(name for each in dumped.views for name in each.unled)),
+        in_part=(
+            *_left_out(prediction.malformed, _MALFORMED),
+            *_left_out((name for each in prediction.walked for name in each.differing), _DIFFERING),
+            *dumped.lacking,
+        ),
     )
     if not shown:
         why = next(iter(prediction.malformed), "the objects have none with a ClusterIP")
         raise InputError(f"{file}: no Service to judge: {why}")
-    asked = shown
-    if options.service or options.namespace:
-        from analyzer.kubeproxy.select import narrow
-
-        asked = narrow(view, options.service, options.namespace, "these objects")
+    absent = absent_of(view, (), (), tells_refusals=True, lists_endpoints=True)
+    absent, asked = selected(options, view, absent, "these objects")
+    if not asked:
+        raise InputError(f"{file}: no Service to judge: no rule jumps to its chains")
     at = {id(each): every for each, every in zip(shown, services, strict=True)}
     return Everywhere(
         view=view,
         services=tuple(at[id(each)] for each in asked),
         asked=asked,
+        absent=absent,
         file=file,
         grounds=prediction,
         diagnostics=tuple(diagnostics),
@@ -215,6 +230,12 @@ def assumed_of(options: SimpleNamespace, objects: ApiObjects) -> AssumedSettings
         raise UsageError(f"--kube-proxy: {error}{hint}") from None
 
 
+def _left_out(told: Iterable[str], why: str) -> Iterator[JudgedInPart]:
+    """Yield Services that are not judged, each as its name, alone or before what is wrong."""
+    for name in dict.fromkeys(each.partition(":")[0] for each in told):
+        yield JudgedInPart(name, why)
+
+
 def _malformed(file: str, malformed: Sequence[str]) -> list[Diagnostic]:
     if not malformed:
         return []
@@ -249,14 +270,15 @@ class _Dumped:
     """ServicePorts with what dumps show of their nodes.
 
     Attributes:
-        nodes: whose dumps there are.
-        lacking: names of those that a dump does not show, so that nothing is known of them there.
+        nodes: whose dumps there are; `views`: what these show.
+        lacking: those that a dump does not show, so that nothing is known of them there.
     """
 
     services: tuple[EveryNode, ...]
-    nodes: tuple[str, ...]
-    lacking: tuple[str, ...]
-    diagnostics: tuple[Diagnostic, ...]
+    nodes: tuple[str, ...] = ()
+    views: tuple[View, ...] = ()
+    lacking: tuple[JudgedInPart, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
 
 
 def _with_dumps(
@@ -265,6 +287,7 @@ def _with_dumps(
     from analyzer.inputs.nodes import read_nodes
 
     dumped: dict[str, Mapping[object, ServicePort]] = {}
+    views = []
     told: list[Diagnostic] = []
     for each in read_nodes(options):
         name, file = each.of.node, each.of.files[0]
@@ -276,6 +299,7 @@ def _with_dumps(
         if each.given.view.unseen:
             raise InputError(f"{file}: {each.given.view.unseen}")
         dumped[name] = {_key(service): service for service in each.given.view.services}
+        views.append(each.given.view)
         told += each.given.view.diagnostics
     known = {_key(each.service): each for each in services}
     found, lacking = [], []
@@ -289,13 +313,14 @@ def _with_dumps(
         without = [name for name, of in dumped.items() if key not in of]
         if key in known and without:
             name = known[key].service.name.text
-            lacking.append(name)
+            lacking.append(JudgedInPart(name, not_at(without)))
             says = f"{name}: the dump of {listed(without)} has no rule for it"
             told.append(_told(", ".join(options.dumps), says, Severity.WARNING))
     return _Dumped(
         services=tuple(found),
         nodes=tuple(sorted(dumped)),
-        lacking=tuple(dict.fromkeys(lacking)),
+        views=tuple(views),
+        lacking=tuple(lacking),
         diagnostics=tuple(dict.fromkeys(told)),
     )
 

@@ -49,7 +49,9 @@ class LossClusterAnswer:
     @property
     def not_judged(self) -> tuple[str, ...]:
         """Names of ServicePorts that are not evaluated, or not in full."""
-        return self.view.left_out
+        from analyzer.reports.not_judged import not_judged
+
+        return not_judged(self.view, self.absent)
 
     @property
     def is_whole(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from analyzer.model.addresses import IPV4
 from analyzer.reports.document import Line, Span, Style
@@ -20,7 +20,8 @@ def not_judged(view: View, absent: Absent) -> tuple[str, ...]:
     With the IP version where the ServicePort of the same name of the other one is judged.
     """
     missing = names(view, absent.every)
-    return tuple(dict.fromkeys([*missing, *view.left_out]))
+    in_part = (each.name for each in view.in_part)
+    return tuple(dict.fromkeys([*missing, *view.left_out, *in_part]))
 
 
 def names(view: View, absent: Iterable[ServicePort]) -> tuple[str, ...]:
@@ -30,6 +31,11 @@ def names(view: View, absent: Iterable[ServicePort]) -> tuple[str, ...]:
         f"{each.name.text} (IPv{each.version})" if each.name.text in judged else each.name.text
         for each in absent
     )
+
+
+def not_at(nodes: Sequence[str]) -> str:
+    """Return why a Service is judged in part: the rules of some nodes do not have it."""
+    return f"Not judged at {listed(nodes)}, whose rules do not have it"
 
 
 def lines(view: View, absent: Absent) -> Iterator[Line]:
@@ -62,3 +68,8 @@ def _reasons(view: View, absent: Absent) -> Iterator[str]:
     if view.left_out:
         told = listed(view.left_out)
         yield f"Not completely judged, since some rules are not understood: {told}."
+    of_reason: dict[str, list[str]] = {}
+    for each in view.in_part:
+        of_reason.setdefault(each.why, []).append(each.name)
+    for why, told_of in of_reason.items():
+        yield f"{why}: {listed(told_of)}."

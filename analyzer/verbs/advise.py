@@ -14,6 +14,7 @@ from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.output import DONE, finish, say, show
 from analyzer.questions.predicting import everywhere
 from analyzer.reports.advise_answer import AdviseAnswer
+from analyzer.reports.not_judged import not_judged
 from analyzer.reports.phrases import listed
 from analyzer.reports.progress import progress
 
@@ -54,7 +55,7 @@ def advise(options: SimpleNamespace) -> int:
     answer = AdviseAnswer(
         advice=tuple(found),
         not_judged=tuple(
-            [*every.view.left_out, *_unknown(every, keys)]
+            [*not_judged(every.view, every.absent), *_unknown(every, keys)]
             + ["/".join(key) for key in shown if key not in judged]
         ),
         without=tuple("/".join(key) for key in fitting if key not in ordered),

@@ -9,13 +9,17 @@ from analyzer.cluster.from_dumps import FromDumps
 from analyzer.cluster.store import NodeRow, Store
 from analyzer.errors import InputError
 from analyzer.inputs.api_objects import ApiObjects
+from analyzer.kubeproxy.absent import Absent, absent_of
 from analyzer.kubeproxy.predict.every_node import EveryNode
 from analyzer.kubeproxy.proxy_mode import ProxyMode
-from analyzer.kubeproxy.untold import Untold
+from analyzer.kubeproxy.untold import JudgedInPart, Untold
 from analyzer.kubeproxy.view import View
+from analyzer.model.addresses import IPV4, IPV6
 from analyzer.model.diagnostics import Diagnostic, partial_warning
 from analyzer.output import finish
+from analyzer.questions.evaluating import selected
 from analyzer.questions.predicting import Everywhere
+from analyzer.reports.not_judged import not_at
 from analyzer.reports.phrases import count, listed
 
 TYPE_CHECKING = False
@@ -25,6 +29,8 @@ if TYPE_CHECKING:
 
 #: Most ServicePorts missing at some nodes that are reported one by one.
 _MOST_TOLD: Final = 20
+#: Why ServicePorts of an IP version are not judged at some nodes.
+_NO_VERSION: Final = "Not judged, since no rules of that IP version are known there"
 
 
 def run_verb(options: SimpleNamespace) -> int:
@@ -106,8 +112,12 @@ def stored(options: SimpleNamespace) -> tuple[ApiObjects, Everywhere]:
     known = [each for each in nodes if each.is_done and not each.unseen]
     if not known:
         raise InputError(f"{options.folder}: the rules of no node are known; {_why(read)}")
-    lacking = dict(_lacking(services, known))
-    diagnostics = (*_told(read, lacking, options.folder), *_in_part(known, options.folder))
+    lacking = dict(_lacking(services))
+    no_version = dict(_no_version(services, known))
+    diagnostics = (
+        *_told(read, lacking | no_version, options.folder),
+        *_in_part(known, options.folder),
+    )
     left_out = [name for each in known for name in each.left_out]
     view = View(
         services=tuple(each.service for each in services),
@@ -116,21 +126,24 @@ def stored(options: SimpleNamespace) -> tuple[ApiObjects, Everywhere]:
         diagnostics=diagnostics,
         cut=tuple(dict.fromkeys(version for each in known for version in each.cut)),
         untold=tuple(dict.fromkeys(_untold(known))),
-        left_out=tuple(dict.fromkeys([*left_out, *lacking])),
+        left_out=tuple(dict.fromkeys(left_out)),
         unled=tuple(dict.fromkeys(name for each in known for name in each.unled)),
+        in_part=(
+            *(JudgedInPart(name, not_at(nodes)) for name, nodes in lacking.items()),
+            *(JudgedInPart(name, _NO_VERSION) for name in no_version),
+        ),
     )
     if not services:
         raise InputError(f"{options.folder}: no node's rules have a Service to judge")
-    asked = view.services
-    if options.service or options.namespace:
-        from analyzer.kubeproxy.select import narrow
-
-        asked = narrow(view, options.service, options.namespace, "these dumps")
+    absent, asked = selected(options, view, _absent(view, known, objects), "these dumps")
+    if not asked:
+        raise InputError(f"{options.folder}: no node's rules have the Service to judge")
     at = {id(shown): each for shown, each in zip(view.services, services, strict=True)}
     return objects, Everywhere(
         view=view,
         services=tuple(at[id(each)] for each in asked),
         asked=asked,
+        absent=absent,
         file=options.folder,
         grounds=read,
         diagnostics=diagnostics,
@@ -161,28 +174,58 @@ def _untold(known: Sequence[NodeRow]) -> Iterator[Untold]:
 
 
 def _lacking(
-    services: Sequence[EveryNode], known: Sequence[NodeRow]
+    services: Sequence[EveryNode],
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield ServicePorts with the nodes whose dumps do not show them.
 
-    Of an IP version of which a node has no ServicePort at all, it may have no dump. Each node has
-    hostPorts of its own.
+    Of an IP version of which a node has no ServicePort at all, it may have no dump.
     """
-    services = [each for each in services if not each.service.is_host_port]
-    of_version: dict[int | None, set[str]] = {}
-    for each in services:
-        own = of_version.setdefault(each.service.version, set())
-        for at in each.at:
-            own |= at.nodes
-    names = {each.node for each in known}
+    of_version = _of_version(services)
     for each in services:
         there = frozenset().union(*(at.nodes for at in each.at))
-        without = of_version[each.service.version] - there
-        if without:
+        without = of_version.get(each.service.version, set()) - there
+        if without and not each.service.is_host_port:
             yield each.service.name.text, sorted(without)
-    for version, own in of_version.items():
-        if len(own) < len(names):
-            yield f"IPv{version} at {listed(sorted(names - own))}", sorted(names - own)
+
+
+def _no_version(
+    services: Sequence[EveryNode], known: Sequence[NodeRow]
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield IP versions with the nodes that have no ServicePort of them, in which others do."""
+    names = {each.node for each in known}
+    for version, own in _of_version(services).items():
+        if without := sorted(names - own):
+            yield f"IPv{version} at {listed(without)}", without
+
+
+def _of_version(services: Sequence[EveryNode]) -> dict[int | None, set[str]]:
+    """Return by IP version the nodes that have a ServicePort of it, besides hostPorts."""
+    found: dict[int | None, set[str]] = {}
+    for each in services:
+        if not each.service.is_host_port:  # each node has its own
+            found.setdefault(each.service.version, set()).update(*(at.nodes for at in each.at))
+    return found
+
+
+def _absent(view: View, known: Sequence[NodeRow], objects: ApiObjects) -> Absent:
+    """Return the ServicePorts that no node's rules have."""
+    own = {each.version for each in view.services}
+    specs = {version: objects.services(version) for version in (IPV4, IPV6)}
+    return absent_of(
+        view,
+        [each for version in specs if version in own for each in specs[version]],
+        [each for version in specs if version not in own for each in specs[version]],
+        tells_refusals=any(map(_tells_refusals, known)),
+        lists_endpoints=objects.lists_endpoints,
+    )
+
+
+def _tells_refusals(node: NodeRow) -> bool:
+    """Return whether a node's rules show Services without endpoints."""
+    from analyzer.cluster.facts import from_text
+
+    facts = from_text(node.facts)
+    return not node.cut and not facts.cut and not facts.untold
 
 
 def _told(read: FromDumps, lacking: dict[str, list[str]], folder: str) -> Iterator[Diagnostic]:

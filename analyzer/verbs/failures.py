@@ -65,6 +65,7 @@ def whatif_of(options: SimpleNamespace, objects: ApiObjects, every: Everywhere |
             given = predicted_input(options, objects)
     if every is not None:
         view, services, told = every.view, every.asked, every.diagnostics
+        absent = every.absent
     else:
         given = read_input(options, objects) if given is None else given
         absent, services = evaluated_services(options, given)

@@ -9,7 +9,6 @@ from analyzer.failure.loss import in_order
 from analyzer.failure.loss_at_every_node import LossAtEveryNode, losses_at_every_node
 from analyzer.failure.route_loss import Count
 from analyzer.inputs.api_objects import ApiObjects
-from analyzer.kubeproxy.absent import Absent
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.value import replace
 from analyzer.output import finish
@@ -62,7 +61,7 @@ def loss_of(options: SimpleNamespace, objects: ApiObjects, found: Everywhere) ->
         losses=_ordered(options, losses),
         every_node=found.services,
         prediction=grounds,
-        absent=Absent(),
+        absent=found.absent,
         alive=tuple(name for name in nodes if name not in ignored),
         gone=tuple(sorted(ignored)),
         diagnostics=diagnostics,
