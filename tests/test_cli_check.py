@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -104,6 +105,22 @@ def test_another_mode_is_no_clean_dump(tmp_path: Path, capsys: pytest.CaptureFix
     path.write_text("*nat\n:PREROUTING ACCEPT [0:0]\n:KUBE-LOAD-BALANCER - [0:0]\nCOMMIT\n")
     assert cli.main(["services", "--check", str(path)]) == output.NO
     assert "kube-proxy's ipvs mode; the checks are for iptables" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("more", [[], ["--objects", OBJECTS]])
+def test_a_dump_without_the_filter_table_is_not_checked_in_full(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str]
+) -> None:
+    path = tmp_path / "dump.txt"
+    table = re.compile(r"^\*filter\n.*?^COMMIT\n", re.MULTILINE | re.DOTALL)
+    path.write_text(table.sub("", CLEAN.read_text()))
+    assert cli.main(["services", "--check", str(path), *more]) == output.NO
+    printed = capsys.readouterr()
+    assert printed.out.endswith("\ncheck: 1 finding\n")
+    says = f"{path}: warning: table filter is not in the dump, so its rules were not checked: "
+    assert printed.err.startswith(says)
+    assert printed.err.count("\n") == 1
+    assert cli.main(["services", "--check", str(path), *more, "--strict"]) == output.PARTLY
 
 
 def test_what_a_dump_contains_is_printed_escaped(

@@ -103,6 +103,8 @@ def check(
     if not (facts.nat.complete and facts.filter.complete):
         found = [finding for finding in found if finding.code not in _OF_ABSENCE]
         found.append(_INCOMPLETE)
+    if "filter" not in ruleset.tables:
+        found.append(_no_filter(ruleset.family))
     return gathered(found, ruleset.file)
 
 
@@ -114,6 +116,18 @@ _INCOMPLETE: Final = Finding(
     ),
     partial=True,
 )
+
+
+def _no_filter(family: str) -> Finding:
+    program = "iptables-save" if family == "ip" else "ip6tables-save"
+    return Finding(
+        code="missing-table",  # as the note that it replaces
+        message=(
+            "table filter is not in the dump, so its rules were not checked: those that refuse "
+            f"flows to Services, and that accept forwarded ones; pass the whole output of {program}"
+        ),
+        partial=True,
+    )
 
 
 def _unchecked(mode: ProxyMode) -> Finding:
