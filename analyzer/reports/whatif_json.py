@@ -15,6 +15,7 @@ from analyzer.failure.smallest import Survival
 from analyzer.failure.thresholds import Breach
 from analyzer.failure.vantages import mean_over_nodes
 from analyzer.failure.whatif import Failure, FailureKind, Sets
+from analyzer.kubeproxy.view import ServicePort
 from analyzer.model.probability import Bounds, Dyadic
 from analyzer.model.ternary import Ternary
 from analyzer.outage.api_servers import ApiProcess
@@ -48,7 +49,10 @@ def render(answer: WhatIfAnswer) -> Iterator[str]:
             "failures": map(writer.failure, found.failures()),
             "sets": map(writer.sets, found.sets),
             "services": filter(None, map(writer.service, range(len(found.services)))),
-            "no_endpoints": map(values.encode, writer.without()),
+            "no_endpoints": (values.encode(each.name.text) for each in writer.without()),
+            "no_endpoints_families": (
+                values.encode(values.family(each.version)) for each in writer.without()
+            ),
             "lost_now": starmap(writer.lost_now, answer.lost_now.items()),
             "broken": map(writer.breach, answer.breaches),
             "control_plane": values.encode(topology(answer)),
@@ -78,16 +82,19 @@ class _Writer:
         lower, upper = mean_loss(self._answer, cost)
         worst = failure.worst
         loses = worst is not None and bool(worst.upper) and cost.row is not None
-        services = self._found.services
+        most = self._found.service(cost.row) if loses and cost.row is not None else None
+        silenced = [self._found.services[each] for each in cost.silenced]
         return values.encode(
             {
                 **_failing(failure.kind, failure.names),
                 "takes_vantage": failure.takes_own,
-                "worst": self._name(cost.row) if loses and cost.row is not None else None,
+                "worst": None if most is None else most.name.text,
+                "worst_family": None if most is None else values.family(most.version),
                 "worst_loss": _loss(worst, cost.row) if loses else None,
                 "mean_loss": {"lower": lower, "upper": upper},
                 "at": names_at(self._answer, cost.row, dead_nodes(self._answer, failure)),
-                "silenced": [services[each].name.text for each in cost.silenced],
+                "silenced": [each.name.text for each in silenced],
+                "silenced_families": [values.family(each.version) for each in silenced],
                 "degraded": cost.degraded,
                 "unknown": cost.unknown,
                 "control_plane": control_plane(self._answer.control_plane_after(failure)),
@@ -151,10 +158,10 @@ class _Writer:
         names = names_at(self._answer, survival.worst_row, (found.nodes.groups[survival.worst],))
         return {"at": names, "mean_over_nodes": mean_numbers(mean)}
 
-    def without(self) -> list[str]:
-        """Return the names of ServicePorts without endpoints."""
+    def without(self) -> list[ServicePort]:
+        """Return the ServicePorts without endpoints."""
         lost = self._answer.lost_now
-        return [service.name.text for at, service in self._found.uncounted() if at not in lost]
+        return [service for at, service in self._found.uncounted() if at not in lost]
 
     def lost_now(self, at: int, lost: Ternary) -> str:
         """Return a ServicePort with a route on which all flows are lost already, encoded."""
@@ -186,9 +193,6 @@ class _Writer:
                 "loss": values.bounds(process.loss.worst),
             }
         )
-
-    def _name(self, row: RouteRow) -> str:
-        return self._found.service(row).name.text
 
 
 def _threshold(breach: Breach) -> str:
