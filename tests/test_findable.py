@@ -195,7 +195,8 @@ ANALYZER: Final = (
         "parts of repairs, which are judged whole, by the analyzer's own reading of the result",
     ),
     Row(
-        "verbs/client verbs/client_names arguments/client clients/callers clients/operations",
+        "verbs/client verbs/client_names verbs/client_assumed arguments/client clients/callers "
+        "clients/operations",
         "test_cli_client.py",
         "what clients see, as a user sees it: who calls, from where, what they do",
     ),

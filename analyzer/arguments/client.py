@@ -142,6 +142,6 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
 }
 EPILOG: Final = (
     "An operation fails if its user would see an error; the time that it waits before that, or "
-    "before it succeeds, is its delay. Without --service, clients that connect go to the "
-    "ServicePort that loses most."
+    "before it succeeds, is its delay. Without --service, each client that connects goes to the "
+    "ServicePort that it fails most often to reach."
 )

@@ -128,7 +128,19 @@ class World:
 
     def target(self, service: ServicePort) -> ClientTarget:
         """Return what a client's flows to a ServicePort are drawn among."""
-        lots = [(each.chance, self._lot(each, service)) for each in self.entries]
+        found = [None if e.view is None else _same(e.view.services, service) for e in self.entries]
+        return self._target(service, found)
+
+    def targets(self, services: Sequence[ServicePort]) -> list[ClientTarget]:
+        """Return the same of each."""
+        found = [_every_same(each, services) for each in self.entries]
+        return [self._target(each, [of[at] for of in found]) for at, each in enumerate(services)]
+
+    def _target(self, service: ServicePort, found: Sequence[ServicePort | None]) -> ClientTarget:
+        lots = [
+            (each.chance, self._lot(each, same))
+            for each, same in zip(self.entries, found, strict=True)
+        ]
         return ClientTarget(
             name=f"{service.name.text}/{service.protocol}/{service.version}",
             lot=lots[0][1] if len(lots) == 1 else mixed(lots),
@@ -144,12 +156,9 @@ class World:
             return Ternary.UNKNOWN
         return Ternary.TRUE
 
-    def _lot(self, entry: EntryNode, service: ServicePort) -> Lot:
+    def _lot(self, entry: EntryNode, same: ServicePort | None) -> Lot:
         if entry.fate is not None:
             return of_responses({entry.fate})
-        if entry.view is None:
-            return of_responses(RESPONSES)
-        same = _same(entry.view.services, service)
         route = None if same is None else self._route(same)
         if same is None or route is None or route.frontend in same.unfilled:
             return of_responses(RESPONSES)
@@ -215,10 +224,8 @@ class World:
         """Return of each the share of new flows that a client may lose, and one singled out."""
         found = [(Fraction(0), Fraction(0))] * len(services)
         for entry in self.entries:
-            every = () if entry.view is None else entry.view.services
-            same = {(s.name, s.protocol, s.version): s for s in reversed(every)}
-            for at, each in enumerate(services):
-                own, most = self._lost(entry, same.get((each.name, each.protocol, each.version)))
+            for at, same in enumerate(_every_same(entry, services)):
+                own, most = self._lost(entry, same)
                 found[at] = found[at][0] + entry.chance * own, found[at][1] + entry.chance * most
         return found
 
@@ -242,15 +249,16 @@ class World:
         return route is not None and bool(route.losses())
 
     def pods(
-        self, service: ServicePort
+        self, service: ServicePort, *, walks: bool = True
     ) -> tuple[Mapping[FlowResponse, int], Mapping[FlowResponse, int]]:
         """Return for each fate how many ready endpoints certainly have it, and how many may.
 
-        If it is not known which are ready, those are taken that the rules send flows to.
+        If it is not known which are ready, those are taken that the rules send flows to. Without
+        `walks` rules are taken to end no flow to an endpoint itself.
         """
         ready = self.ready(service)
         endpoints = service.endpoints if ready is None else ready
-        ended = partial(self.direct, service)
+        ended = partial(self.direct if walks else _passes, service)
         return counted(endpoints, self.dead, self.fate_of, ended)
 
     def name_server(self, address: Address) -> ClientTarget:
@@ -301,6 +309,13 @@ def cluster_dns(services: Iterable[ServicePort]) -> tuple[ServicePort, Address] 
     if named:
         return named[0]
     return found[0] if len(found) == 1 else None
+
+
+def _every_same(entry: EntryNode, services: Sequence[ServicePort]) -> list[ServicePort | None]:
+    """Return each as the node has it, which takes one look at all that it has."""
+    every = () if entry.view is None else entry.view.services
+    same = {(s.name, s.protocol, s.version): s for s in reversed(every)}
+    return [same.get((each.name, each.protocol, each.version)) for each in services]
 
 
 def _same(services: Iterable[ServicePort], wanted: ServicePort) -> ServicePort | None:

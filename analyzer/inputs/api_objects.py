@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from analyzer.errors import UsageError
 from analyzer.inputs.files import files_of_objects
@@ -55,7 +56,7 @@ class ApiObjects:
         """The objects themselves, decoded."""
         return self._items
 
-    @property
+    @cached_property  # of many Services each looks it up
     def lists_endpoints(self) -> bool:
         """Whether there are any endpoints; ``kubectl cluster-info dump`` omits them."""
         return any(item.get("kind") in {"EndpointSlice", "Endpoints"} for item in self._items)

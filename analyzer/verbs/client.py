@@ -26,12 +26,14 @@ from analyzer.inputs.recognised import read_input
 from analyzer.inputs.source_kind import client_source
 from analyzer.kubeproxy.select import narrow
 from analyzer.kubeproxy.view import FrontendKind
+from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.value import replace, value
 from analyzer.output import finish
 from analyzer.questions.direct import DirectFlows
 from analyzer.questions.evaluating import dead_of, evaluated_services, warnings_of_dead
 from analyzer.reports.client_answer import ClientAnswer
 from analyzer.reports.not_judged import not_judged
+from analyzer.verbs.client_assumed import of_choice, weights
 from analyzer.verbs.client_names import Names
 
 TYPE_CHECKING = False
@@ -169,10 +171,10 @@ class _Asked:
 
     def _balanced(self, fates: _Fates) -> Iterator[EntryNode]:
         """Yield the nodes among which a balancer draws."""
-        weights = self._weights()
-        whole = sum(weights.values())
+        drawn = weights(self._options, self._inputs, self.given.cluster.node_names)
+        whole = sum(drawn.values())
         unknown = []
-        for node, weight in weights.items():
+        for node, weight in drawn.items():
             fate = None
             if self.died.takes(node, self.given.cluster):
                 fate = fates.said.get(node) or fates.said.get(
@@ -192,28 +194,6 @@ class _Asked:
                 f"nothing is known about the rules of {', '.join(unknown)}, so chances are "
                 "ranges; pass their dumps too"
             )
-
-    def _weights(self) -> dict[str, int]:
-        """Return how often each node is drawn, as parts of the sum.
-
-        Raises:
-            UsageError: a node that was given is none of the balancer's, or the other way round.
-        """
-        options, known = self._options, self.given.cluster.node_names
-        if options.balancer == "uniform":
-            return dict.fromkeys([*self._inputs, *sorted(known - self._inputs.keys())], 1)
-        from analyzer.parsers.journeys import weights_from_bytes
-
-        weights = weights_from_bytes(
-            read_file(options.balancer, options.max_input), options.balancer
-        )
-        for node in weights:
-            if node not in known and node not in self._inputs:
-                names = {*known, *self._inputs}
-                raise UsageError(
-                    f"{options.balancer}: no node {node!r} is known{suggestion(node, names)}"
-                )
-        return {node: weight for node, weight in weights.items() if weight}
 
     # --- what is done -----------------------------------------------------------------
 
@@ -246,16 +226,15 @@ class _Asked:
         asks_names = options.lookup is not None or bool(names) or not options.service
         if resolvers and asks_names:
             conf = self._names.conf(must=options.lookup is not None or bool(names))
-            if conf is not None:
+            if conf is None:
+                self._note_no_look_ups()
+            else:
                 self._note_servers(conf)
                 name = _LOOKED_UP if options.lookup is None else options.lookup
                 found += [self._names.look_up(each.name, name, conf) for each in resolvers]
         if connectors and (names or options.service or options.lookup is None):
-            found += [
-                self._connection(each, service)
-                for service in self._services(must=bool(names or options.service))
-                for each in connectors
-            ]
+            reached = self._reached(connectors, must=bool(names or options.service))
+            found += [self._connection(each, service) for each, service in reached]
         if not found:
             raise UsageError("there is nothing that these clients can reach; name a --service")
         return tuple(found)
@@ -270,6 +249,20 @@ class _Asked:
             )
         told = connector.to is To.SERVICE and frontend.kind is not FrontendKind.CLUSTER_IP
         return Connection(connector=connector, service=service, frontend=frontend if told else None)
+
+    def _note_no_look_ups(self) -> None:
+        self.is_open = True
+        says = (
+            "look-ups are not judged: the dump shows no kube-dns, or more than one DNS Service; "
+            "pass --resolv-conf FILE, or --client for clients that connect"
+        )
+        warning = Diagnostic(
+            severity=Severity.WARNING,
+            code="no-name-server",
+            message=says,
+            file=self.given.ruleset.file,
+        )
+        self.diagnostics = (*self.diagnostics, warning)
 
     def _note_servers(self, conf: ResolvConf) -> None:
         client = self.world.client
@@ -309,8 +302,10 @@ class _Asked:
             connector = replace(connector, timeout=(options.timeout,))
         return connector if options.tries is None else replace(connector, tries=options.tries)
 
-    def _services(self, *, must: bool) -> Sequence[ServicePort]:
-        """Return the ServicePorts to connect to: the given ones, else those that lose most.
+    def _reached(
+        self, connectors: Sequence[Connector], *, must: bool
+    ) -> Sequence[tuple[Connector, ServicePort]]:
+        """Return who connects where: to the given ServicePorts, else where each fails most often.
 
         Raises:
             UsageError: none of them can be reached by TCP from the clients.
@@ -325,13 +320,18 @@ class _Asked:
                     f"--service: none of these can be reached by TCP from {where}"
                     + (" through a NodePort" if options.balancer else "")
                 )
-            self.is_open = any(map(self.world.may_connect, self.absent.every))
-            return found
-        worst, others = losing_most(found, self.world)
-        for each in others:
-            self._note_singled_out(each)
-        self.is_open = bool(not_judged(self.given.view, self.absent) or self.given.view.lacks_some)
-        return worst
+            self.is_open |= any(map(self.world.may_connect, self.absent.every))
+            return [(each, service) for service in found for each in connectors]
+        view = self.given.view
+        self.is_open |= bool(not_judged(view, self.absent) or view.lacks_some)
+        if not found:
+            return []
+        chosen = losing_most(connectors, found, self.world)
+        for service in chosen.others:
+            self._note_singled_out(service)
+        for says in of_choice(chosen):
+            self._note(says)
+        return chosen.reached
 
     def _journeys(self) -> Iterator[Journey]:
         from analyzer.parsers.journeys import journeys_from_bytes
