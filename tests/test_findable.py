@@ -202,7 +202,7 @@ ANALYZER: Final = (
     ),
     Row(
         "clients/connectors clients/look_up clients/outcome clients/plan "
-        "clients/resolvers clients/target clients/walk",
+        "clients/resolvers clients/target",
         "clients/test_plans.py lab/test_client_plans.py",
         "plans beside clients that are played step by step, their laws, and real programs",
     ),

@@ -9,14 +9,17 @@ either by the least and the greatest of its branches. If all chances are known, 
 
 The result at a node does not depend on the path there, apart from the remaining time: so results
 are cached by the node and that time. Times are whole numbers of a unit that divides all waits of
-the plan.
+the plan. The chances of all ends are found in one traversal: if all paths from a draw to an end
+begin with one fate, its chance is that of the fate, as the lot bounds it, times that behind it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
+from functools import cached_property, partial
 
 from analyzer.clients.plan import (
     ZERO,
@@ -69,6 +72,9 @@ class _Forks:
 
 
 _Node: TypeAlias = _Ended | _Waits | _Draws | _Forks
+#: How and after how long a plan ends, at least and at most.
+_End: TypeAlias = tuple[OperationResult, int, int]
+_Chances: TypeAlias = dict[_End, FractionRange]
 
 
 class Walk:
@@ -124,43 +130,36 @@ class Walk:
 
     def ends(self) -> list[tuple[OperationResult, Time]]:
         """Return all possible ends, the earliest first."""
-        found: list[set[tuple[OperationResult, int, int]]] = []
-        for node in self._nodes:
-            match node:
-                case _Ended(result):
-                    found.append({(result, 0, 0)})
-                case _Waits(least, most, then):
-                    found.append({(r, a + least, b + most) for r, a, b in found[then]})
-                case _Draws(_, then):
-                    found.append({end for at in then if at is not None for end in found[at]})
-                case _Forks(then):
-                    found.append({end for at in then for end in found[at]})
         order = {result: at for at, result in enumerate(OperationResult)}
-        ends = sorted(found[-1], key=lambda end: (end[1], end[2], order[end[0]]))
+        ends = sorted(self._chances, key=lambda end: (end[1], end[2], order[end[0]]))
         unit = self._unit
         return [(r, Time(Fraction(a, unit), Fraction(b, unit))) for r, a, b in ends]
 
-    @deep
     def chance(self, result: OperationResult, time: Time) -> FractionRange:
         """Return the chance of this end at this time."""
-        last = len(self._nodes) - 1
-        return self._chance(last, result, self._whole(time.least), self._whole(time.most))
+        end = result, self._whole(time.least), self._whole(time.most)
+        return self._chances.get(end, _NEVER)
 
-    def _chance(self, at: int, result: OperationResult, least: int, most: int) -> FractionRange:
-        if least < 0 or most < 0:
-            return _NEVER
-        key = at, result, least, most
-        if key not in self._known:
-            node = self._nodes[at]
-            if isinstance(node, _Ended):
-                is_it = node.result is result and not least and not most
-                self._known[key] = _SURE if is_it else _NEVER
-            else:
-                a, b = (node.least, node.most) if isinstance(node, _Waits) else (0, 0)
-                self._known[key] = _over(
-                    node, lambda then: self._chance(then, result, least - a, most - b)
-                )
-        return self._known[key]
+    @cached_property
+    def _chances(self) -> _Chances:
+        """The chance of each end."""
+        waiting = Counter(then for node in self._nodes for then in _behind(node))
+        found: dict[int, _Chances] = {}
+        for at, node in enumerate(self._nodes):
+            match node:
+                case _Ended(result):
+                    found[at] = {(result, 0, 0): _SURE}
+                case _Waits(least, most, then):
+                    of = found[then].items()
+                    found[at] = {(r, a + least, b + most): each for (r, a, b), each in of}
+                case _Draws() | _Forks():
+                    found[at] = _chances_of_any(node, found)
+            # Of a long plan each node has many ends: they are kept no longer than needed.
+            for then in _behind(node):
+                waiting[then] -= 1
+                if not waiting[then]:
+                    del found[then]
+        return found[len(self._nodes) - 1]
 
     @deep
     def over_by(self, seconds: Fraction) -> FractionRange:
@@ -185,6 +184,61 @@ class Walk:
                     node, lambda then: self._over_by(then, left - passes, slow=slow)
                 )
         return self._known[key]
+
+
+def _behind(node: _Node) -> Iterable[int]:
+    """Return the nodes after a node."""
+    match node:
+        case _Ended():
+            return ()
+        case _Waits(_, _, then):
+            return (then,)
+        case _Draws(_, after):
+            return {at for at in after if at is not None}
+        case _Forks(after):
+            return set(after)
+
+
+def _chances_of_any(node: _Draws | _Forks, of: Mapping[int, _Chances]) -> _Chances:
+    """Return the chance of each end, from those of the nodes after this one."""
+    ways: dict[_End, list[int]] = {}
+    for then in _behind(node):
+        for end in of[then]:
+            ways.setdefault(end, []).append(then)
+    ranges = _ranges(node) if isinstance(node, _Draws) else {}
+    found: _Chances = {}
+    for end, through in ways.items():
+        only = ranges.get(through[0]) if len(through) == 1 else None
+        if only is not None:  # as `_over` has it, in a fraction of the time
+            least, most = of[through[0]][end]
+            found[end] = _product(only[0], least), _product(only[1], most)
+        else:
+            each = {then: of[then][end] for then in through}
+            found[end] = _over(node, partial(_chance_of, each))
+    return found
+
+
+def _chance_of(known: Mapping[int, FractionRange], at: int) -> FractionRange:
+    return known.get(at, _NEVER)
+
+
+def _ranges(node: _Draws) -> dict[int, FractionRange]:
+    """Return the chance of each node after a draw that stands for one fate."""
+    lower = sum((least for least, _ in node.lot.bounds), ZERO)
+    upper = sum((most for _, most in node.lot.bounds), ZERO)
+    number = Counter(node.then)
+    return {
+        then: (max(least, 1 - (upper - most)), min(most, 1 - (lower - least)))
+        for then, (least, most) in zip(node.then, node.lot.bounds, strict=True)
+        if then is not None and number[then] == 1
+    }
+
+
+def _product(first: Fraction, second: Fraction) -> Fraction:
+    """Return a product, which takes long even if it is trivial."""
+    if not first or not second:
+        return ZERO
+    return second if first == 1 else first if second == 1 else first * second
 
 
 def _sorted(plan: Plan) -> list[Plan]:

@@ -20,7 +20,7 @@ from analyzer.clients.walk import FractionRange, Walk
 from tests.support.effort import examples
 
 
-@pytest.mark.parametrize(("perhaps", "pods"), [(False, 1_000), (True, 300)])
+@pytest.mark.parametrize(("perhaps", "pods"), [(False, 1_000), (True, 1_000)])
 def test_a_client_may_try_many_pods(*, perhaps: bool, pods: int) -> None:
     counts = {FlowResponse.SILENT: pods}
     none: dict[FlowResponse, int] = {}
