@@ -246,3 +246,8 @@ def test_whatif_says_of_which_ip_version_those_without_endpoints_are(command: Co
     document = json.loads(command("whatif", file, *PLACES, "-o", "json").out)
     assert document["no_endpoints"] == ["ns/empty:http"]
     assert document["no_endpoints_families"] == ["ip6"]
+
+
+def test_a_page_tells_the_ip_versions_apart(command: Command, dumps: tuple[str, ...]) -> None:
+    page = command("loss", *dumps, *PLACES, "--dead-node", "n1", "--format", "html").out
+    assert re.findall(r'\["ns/a:http","(tcp6?)",', page) == ["tcp", "tcp6"]

@@ -29,6 +29,7 @@ from analyzer.model.value import replace
 from analyzer.reports.loss_words import by_harm, worst_routes
 from analyzer.reports.numbers import bounds_fraction, bounds_percent
 from analyzer.reports.pages.incidence import LossInput, incidence
+from analyzer.reports.phrases import proto
 from tests.support.captures import FIXTURES
 from tests.support.incidences import NODES, Placed, placed
 from tests.support.noise import KNOWN, NAMES, dump
@@ -44,7 +45,7 @@ def told(loss: ServiceLoss) -> dict[str, Any]:
     worst = loss.worst
     return {
         "name": loss.service.name.text,
-        "protocol": loss.service.protocol,
+        "protocol": proto(loss.service.protocol, loss.service.version),
         "state": loss.state.value,
         "dead": len(loss.dead),
         "worst": [worst.lower, worst.upper],

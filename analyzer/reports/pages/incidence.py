@@ -5,7 +5,7 @@ draws out of 2**31 where draws give them, else numerators in hexadecimal over po
 are safe to show. An endpoint is named once for each ServicePort, a distribution once for all.
 Records are lists, not objects, since there may be a hundred thousand of them:
 
-    service = [name, protocol, endpoints, place of each, frontends, variants]
+    service = [name, protocol as PROTO shows it, endpoints, place of each, frontends, variants]
     variant = [nodes that have it (a place in "groups") | null, draws, routes, its endpoints]
     draw    = [distribution, endpoints drawn | null: all in order, lost of each behind DNAT | null]
     route   = [frontend, source, network | null, draw, unresolved | 0, 1: unfilled, astray | 0,
@@ -30,6 +30,7 @@ from analyzer.model.text import printable
 from analyzer.model.value import value
 from analyzer.reports.json_distributions import draws_of
 from analyzer.reports.json_values import encode
+from analyzer.reports.phrases import proto
 from analyzer.reports.route_networks import networks
 
 #: A ServicePort as some nodes have it; None: the dump's, whatever is dead.
@@ -119,7 +120,7 @@ class _Writer:
         frontends = list(dict.fromkeys(f for service, _ in variants for f in service.frontends))
         return [
             printable(first.name.text),
-            first.protocol,
+            proto(first.protocol, first.version),
             list(map(str, endpoints)),
             [self._place(endpoint) for endpoint in endpoints],
             [f"{each.kind.value} {each}" for each in frontends],
