@@ -266,5 +266,10 @@ class _Comparison:
                     self.cut_services.append(key[0])
                     continue
                 yield DriftFinding(
-                    drift=what, node=node, service=key[0], protocol=key[1], what=says
+                    drift=what,
+                    node=node,
+                    service=key[0],
+                    protocol=key[1],
+                    what=says,
+                    version=key[2],
                 )

@@ -98,7 +98,7 @@ class DriftFinding:
 
     Attributes:
         service: the ServicePort, as ``namespace/name:port``; empty if it concerns the node.
-        protocol: of the ServicePort.
+        protocol: of the ServicePort; `version`: the IP version, 4 or 6.
         what: an endpoint, an address, a chain, or what there is in place of what.
     """
 
@@ -107,3 +107,4 @@ class DriftFinding:
     service: str = ""
     protocol: str = ""
     what: str = ""
+    version: int | None = None

@@ -23,6 +23,7 @@ class SharedDifference:
     service: str
     protocol: str
     what: str
+    version: int | None
     nodes: tuple[str, ...]
 
 
@@ -48,16 +49,21 @@ class DriftAnswer:
     @property
     def alike(self) -> tuple[SharedDifference, ...]:
         """The differences, each once with its nodes; those of nodes first, then the most common."""
-        found: dict[tuple[DriftKind, str, str, str], list[str]] = {}
+        found: dict[tuple[DriftKind, str, str, str, int | None], list[str]] = {}
         for each in self.drifted.findings:
-            key = each.drift, each.service, each.protocol, each.what
+            key = each.drift, each.service, each.protocol, each.what, each.version
             found.setdefault(key, []).append(each.node)
         order = [*DriftKind]
         every = [
             SharedDifference(
-                drift=drift, service=service, protocol=protocol, what=what, nodes=tuple(nodes)
+                drift=drift,
+                service=service,
+                protocol=protocol,
+                what=what,
+                version=version,
+                nodes=tuple(nodes),
             )
-            for (drift, service, protocol, what), nodes in found.items()
+            for (drift, service, protocol, what, version), nodes in found.items()
         ]
         return tuple(
             sorted(

@@ -51,6 +51,7 @@ def _difference(each: SharedDifference) -> str:
             "means": WORDS[each.drift],
             "name": each.service or None,
             "protocol": each.protocol or None,
+            "family": values.family(each.version),
             "what": each.what,
             "nodes": list(each.nodes),
         }

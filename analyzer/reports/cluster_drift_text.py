@@ -9,7 +9,7 @@ from analyzer.cluster.drift_kinds import WORDS
 from analyzer.reports.cluster_drift_answer import DriftAnswer, SharedDifference
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.freshness import long
-from analyzer.reports.phrases import count, listed
+from analyzer.reports.phrases import count, listed, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _row(each: SharedDifference) -> tuple[Cell, ...]:
     more = len(each.nodes) - _MOST_NAMED
     return (
         Span(each.drift.value, Style.BAD),
-        Span(each.service, Style.STRONG),
+        Span(name_of(each.service, each.version), Style.STRONG),
         each.what,
         names + (f" and {more:,} more" if more > 0 else ""),
     )

@@ -46,6 +46,7 @@ class ChangedService:
     before: Fraction
     service: str
     protocol: str
+    version: int | None
     whole: str
     gone: tuple[str, ...]
     added: tuple[str, ...]
@@ -64,6 +65,7 @@ class Wrong:
     node: str
     service: str
     protocol: str
+    version: int | None
     drift: DriftKind
     what: str
     lasted: Length

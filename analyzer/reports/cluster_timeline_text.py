@@ -16,7 +16,7 @@ from analyzer.reports.cluster_timeline_answer import (
 )
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.numbers import bounds_percent
-from analyzer.reports.phrases import count, listed, proto
+from analyzer.reports.phrases import count, listed, name_of, proto
 from analyzer.reports.times import length, seconds
 
 TYPE_CHECKING = False
@@ -157,7 +157,7 @@ def _lost_row(each: LostAt) -> tuple[Cell, ...]:
 def _wrong_row(each: Wrong) -> tuple[Cell, ...]:
     return (
         each.node,
-        Span(each.service, Style.STRONG),
+        Span(name_of(each.service, each.version), Style.STRONG),
         Span(each.drift.value, Style.BAD),
         each.what,
         _length(each.lasted),
@@ -171,7 +171,7 @@ def _changed_row(each: ChangedService, answer: TimelineOfDumpsAnswer) -> tuple[C
         form(each.after),
         form(each.before),
         each.node,
-        Span(each.service, Style.STRONG),
+        Span(name_of(each.service, each.version), Style.STRONG),
         in_words(each),
         _stood(each.stood),
     )

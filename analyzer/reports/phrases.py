@@ -41,7 +41,12 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
 
 def named(service: ServicePort) -> str:
     """Return the name of a ServicePort in a sentence: ``ns/app``, ``ns/app (IPv6)``."""
-    return f"{service.name.text} (IPv6)" if service.version == IPV6 else service.name.text
+    return name_of(service.name.text, service.version)
+
+
+def name_of(name: str, version: int | None) -> str:
+    """Return the same of a name and an IP version."""
+    return f"{name} (IPv6)" if version == IPV6 else name
 
 
 def proto(protocol: str, version: int | None) -> str:

@@ -279,7 +279,9 @@ class _Courses:
                 for s in of
             ]
             every = {each for row in facts for one in row for each in one}
-            for each in sorted(every, key=lambda e: (e.service, e.drift.value, e.what)):
+            for each in sorted(
+                every, key=lambda e: (e.service, e.drift.value, e.what, e.version or 0)
+            ):
                 holds = _holds(facts, each)
                 asked = not each.service or self._is_asked(each.service)
                 if asked and any(holds(*pair) for pair in pairs):
@@ -291,6 +293,7 @@ class _Courses:
                             protocol=each.protocol,
                             drift=each.drift,
                             what=each.what,
+                            version=each.version,
                             lasted=lasted,
                         )
                     )

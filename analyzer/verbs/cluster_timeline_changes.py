@@ -48,6 +48,7 @@ def as_changed(
         before=times[1],
         service=key[0],
         protocol=key[1],
+        version=key[2],
         whole=whole,
         gone=tuple([str(each) for each in gone if each not in has]),
         added=tuple([str(each) for each in added if each not in had]),

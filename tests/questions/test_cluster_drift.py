@@ -11,6 +11,7 @@ import pytest
 from analyzer import cli
 from analyzer.cluster.drift_kinds import WORDS, DriftKind
 from analyzer.kubeproxy.generate import FLAGS, RulesLayout, mixed, node_name
+from tests.support.captures import FIXTURES
 from tests.support.clusters import GeneratedCluster
 from tests.support.commands import Command
 from tests.support.documents import rows as rows_of_page
@@ -163,7 +164,7 @@ def test_a_node_without_the_other_ip_version_is_named(command: Command) -> None:
     dumps += [(f"{node_name(at)}-ip6tables-save.txt", six) for at in range(3)]
     build(command, *dumps)
     done = command("cluster", "drift", "made", "-o", "tsv")
-    assert done.out.split("\n")[1:-1] == [f"{node_name(3)}\tmissing-family\t\t\tIPv6"]
+    assert done.out.split("\n")[1:-1] == [f"{node_name(3)}\tmissing-family\t\t\tIPv6\t"]
     text = command("cluster", "drift", "made").out
     assert text.startswith(f"1 of 4 nodes differs: {node_name(3)}.")
 
@@ -330,3 +331,24 @@ def test_chains_of_endpoints_on_the_node_are_of_their_service_in_nftables_mode(
     done = command("cluster", "drift", "made", *asked, "-o", "json")
     assert json.loads(done.out)["differences"] == []
     assert done.status == 0
+
+
+@pytest.mark.parametrize("versions", [(6,), (4, 6)])
+def test_a_difference_is_of_one_ip_version(command: Command, versions: tuple[int, ...]) -> None:
+    folder = FIXTURES.parent / "check" / "1.36.2-iptables-legacy" / "dual-stack"
+    dumps = []
+    for version, program in ((4, "iptables"), (6, "ip6tables")):
+        lines = (folder / f"{program}-legacy-save.txt").read_text().splitlines(keepends=True)
+        kept = [each for each in lines if version not in versions or "ds/ep-2" not in each]
+        dumps.append((f"node-a1-{program}-save.txt", "".join(kept)))
+    build(command, *dumps, objects=str(folder / "objects.json"))
+    names = {4: "ds/ep-2", 6: "ds/ep-2 (IPv6)"}
+    out = command("cluster", "drift", "made").out
+    found = [line for line in out.splitlines() if line.startswith("missing-service  ")]
+    wanted = [["missing-service", *names[each].split(), "node-a1"] for each in versions]
+    assert [line.split() for line in found] == wanted
+    told = json.loads(command("cluster", "drift", "made", "-o", "json").out)["differences"]
+    families = {4: "ip", 6: "ip6"}
+    assert [(each["family"], each["nodes"]) for each in told] == [
+        (families[each], ["node-a1"]) for each in versions
+    ]

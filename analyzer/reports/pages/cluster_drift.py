@@ -13,6 +13,7 @@ from analyzer.reports.document import Cell, Column, Span, Style, TextTable
 from analyzer.reports.json_values import encode
 from analyzer.reports.pages.blocks import table
 from analyzer.reports.pages.frame import Page, rendered
+from analyzer.reports.phrases import proto
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def _data(answer: DriftAnswer, kinds: dict[DriftKind, int]) -> Iterator[str]:
     yield f'{{"kinds":{encode(told)},"nodes":{encode(names)},"differences":['
     before = ""
     for each in answer.alike:
-        texts = map(printable, (each.service, each.protocol, each.what))
+        texts = map(printable, (each.service, proto(each.protocol, each.version), each.what))
         row = [places[each.drift], *texts, [nodes[name] for name in each.nodes]]
         yield before + encode(row)
         before = ",\n"
