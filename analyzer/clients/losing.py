@@ -11,10 +11,9 @@ from collections.abc import Hashable, Sequence
 
 from analyzer.clients.connect import ResponseCounts, connect, connect_to_pods
 from analyzer.clients.connectors import Connector, To
-from analyzer.clients.outcome import fails
 from analyzer.clients.plan import Finished, OperationResult, Plan
 from analyzer.clients.target import ClientTarget, Pins
-from analyzer.clients.walk import FractionRange
+from analyzer.clients.walk import Walk
 from analyzer.clients.world import World
 from analyzer.kubeproxy.view import FrontendKind, ServicePort, Source
 from analyzer.model.ternary import Ternary
@@ -22,9 +21,13 @@ from analyzer.model.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final
+    from fractions import Fraction
+    from typing import Final, TypeAlias
 
     from analyzer.clients.responses import Lot
+
+    #: How often it fails at most and at least, and then how long it waits at most and at least.
+    _Harm: TypeAlias = tuple[Fraction, Fraction, Fraction, Fraction]
 
 #: Most endpoints of which it is evaluated whether rules end flows to them; a walk takes 1 ms.
 _MOST_WALKED: Final = 2_000
@@ -35,7 +38,8 @@ class LosingMost:
     """The choice.
 
     Attributes:
-        reached: for each client the ServicePort that it fails most often to reach.
+        reached: for each client the ServicePort that it fails most often to reach, and of several
+            that for which it waits longest.
         number: among how many.
         others: those of which clients that rules single out may lose more than any other.
         beyond: those that were left out: from outside, a ClusterIP is reached only by an extra
@@ -73,8 +77,8 @@ def losing_most(
     reached = []
     for each in connectors:
         among = losing if each.to is To.SERVICE else served
-        chances = _of_targets(each, targets) if each.to is To.SERVICE else _of_pods(each, pods)
-        worst = max(range(len(among)), key=lambda at: chances[at][::-1], default=None)
+        found = _of_targets(each, targets) if each.to is To.SERVICE else _of_pods(each, pods)
+        worst = max(range(len(among)), key=found.__getitem__, default=None)
         reached.append((each, services[0] if worst is None else among[worst]))
     return LosingMost(
         reached=reached,
@@ -91,26 +95,30 @@ def _is_inside(service: ServicePort, world: World) -> bool:
     return is_outside and world.route(service).frontend.kind is FrontendKind.CLUSTER_IP
 
 
-def _of_targets(connector: Connector, targets: Sequence[ClientTarget]) -> list[FractionRange]:
-    """Return how often a client fails to reach each of these."""
-    known: dict[tuple[Lot, Ternary], FractionRange] = {}
+def _of_targets(connector: Connector, targets: Sequence[ClientTarget]) -> list[_Harm]:
+    """Return what a client suffers that connects to each of these."""
+    known: dict[tuple[Lot, Ternary], _Harm] = {}
     for each in targets:
         if (each.lot, each.affine) not in known:
-            plan = connect(connector, each, (), _ends)
-            known[each.lot, each.affine] = fails(plan)
+            known[each.lot, each.affine] = _harm(connect(connector, each, (), _ends))
     return [known[each.lot, each.affine] for each in targets]
 
 
 def _of_pods(
     connector: Connector, pods: Sequence[tuple[ResponseCounts, ResponseCounts]]
-) -> list[FractionRange]:
-    """Return how often a client fails to reach any of these: certainly, or perhaps, dead ones."""
+) -> list[_Harm]:
+    """Return the same of pods of which some are certainly, and some perhaps, dead."""
     keys = [tuple(frozenset(each.items()) for each in both) for both in pods]
-    known: dict[Hashable, FractionRange] = {}
+    known: dict[Hashable, _Harm] = {}
     for key, (sure, perhaps) in zip(keys, pods, strict=True):
         if key not in known:
-            known[key] = fails(connect_to_pods(connector, sure, perhaps, (), _ends))
+            known[key] = _harm(connect_to_pods(connector, sure, perhaps, (), _ends))
     return [known[key] for key in keys]
+
+
+def _harm(plan: Plan) -> _Harm:
+    walk = Walk(plan)
+    return *walk.fails()[::-1], *walk.delay()[::-1]
 
 
 def _ends(result: OperationResult, _: Pins) -> Plan:

@@ -101,6 +101,9 @@ def test_retries_decide_where_a_client_fails_most(command: Command) -> None:
     found = document(command, *asked)
     assert [each["target"] for each in found["operations"]] == ["ns/a:http", "ns/b:http"]
     assert fails(found) == {"tcp": point(1, 2), "http-retry": point(1, 4)}
+    # One that fails at neither waits longest where an endpoint is silent.
+    (headless,) = document(command, *asked[:-1], "headless")["operations"]
+    assert (headless["target"], number(headless["fails"]["upper"])) == ("ns/a:http", 0)
     one = asked[:-1]
     assert command("client", *one, "http-retry", "--max-failure", "20%").status == 1
     assert command("client", *one, "http-retry", "--max-failure", "25%").status == 0
