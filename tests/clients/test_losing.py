@@ -66,8 +66,9 @@ def _most(found: Any) -> dict[str, tuple[Fraction, Fraction]]:
     return every
 
 
-@pytest.mark.parametrize("source", ["pod", "node", "external"])
-@pytest.mark.parametrize("fate", ["refused", "silent"])
+@pytest.mark.parametrize(
+    ("source", "fate"), [("pod", "refused"), ("node", "silent"), ("external", "refused")]
+)
 def test_each_client_connects_where_it_fails_most(command: Command, source: str, fate: str) -> None:
     dead = ("--dead-node", "node-a1,node-b2", "--fate", f"node-b2={fate}")
     given = (*GIVEN, *dead, "--from", source)
@@ -103,7 +104,8 @@ def test_retries_decide_where_a_client_fails_most(command: Command) -> None:
     assert fails(found) == {"tcp": point(1, 2), "http-retry": point(1, 4)}
     # One that fails at neither waits longest where an endpoint is silent.
     (headless,) = document(command, *asked[:-1], "headless")["operations"]
-    assert (headless["target"], number(headless["fails"]["upper"])) == ("ns/a:http", 0)
+    assert headless["target"] == "ns/a:http"
+    assert number(headless["fails"]["upper"]) == Fraction(0)
     one = asked[:-1]
     assert command("client", *one, "http-retry", "--max-failure", "20%").status == 1
     assert command("client", *one, "http-retry", "--max-failure", "25%").status == 0
