@@ -35,6 +35,7 @@ from analyzer.reports.cluster_timeline_answer import (
     Wrong,
 )
 from analyzer.reports.json_values import family
+from analyzer.reports.phrases import name_of
 from analyzer.reports.progress import progress
 from analyzer.verbs.cluster_dead_windows import Losses, Objects, in_words, windows_of
 from analyzer.verbs.cluster_timeline_changes import as_changed
@@ -93,12 +94,14 @@ class _State:
     Attributes:
         digests: of its ServicePorts.
         drift: of each state of the objects; text is why it is not known.
+        lacking: ServicePorts of the objects that it has no rule for, each with its IP version.
     """
 
     at: Fraction
     digests: Mapping[ServicePortKey, str]
     drift: tuple[Drift | str, ...]
     not_judged: tuple[str, ...]
+    lacking: frozenset[tuple[str, int | None]]
 
 
 class _Courses:
@@ -143,6 +146,7 @@ class _Courses:
         )
         self._asked = names_in([every], self._options.service, self._options.namespace)
         wrong, why = self._wrong(states)
+        never = dict(self._never(states))
         diagnostics = [*notes(self._options.dumps[0], courses)]
         return TimelineOfDumpsAnswer(
             nodes=tuple(courses),
@@ -153,7 +157,7 @@ class _Courses:
             lost=self._lost(states, diagnostics),
             dead=tuple(in_words(self._options)),
             not_judged={
-                node: tuple(dict.fromkeys(name for state in of for name in state.not_judged))
+                node: tuple(dict.fromkeys([*(n for s in of for n in s.not_judged), *never[node]]))
                 for node, of in states.items()
             },
             assumed=tuple(assumed(courses, len(self._times))),
@@ -164,6 +168,23 @@ class _Courses:
 
     def _is_asked(self, service: str) -> bool:
         return self._asked is None or service in self._asked
+
+    def _never(self, states: Mapping[str, Sequence[_State]]) -> Iterator[tuple[str, Sequence[str]]]:
+        """Yield each node with the ServicePorts that no dump of it has, though it should."""
+        shown: dict[str, set[tuple[str, int | None]]] = {}
+        every: set[tuple[str, int | None]] = set()
+        for node, of in states.items():
+            of_node = {key: digest for each in of for key, digest in each.digests.items()}
+            shown[node] = {(name, version) for name, _, version in of_node}
+            every |= {
+                (key[0], key[2])
+                for key, digest in of_node.items()
+                if not self._contents.services[digest].is_host_port  # each node has its own
+            }
+        for node, of in states.items():
+            lacking = frozenset.intersection(*[each.lacking for each in of]) if of else frozenset()
+            missing = sorted((every | lacking) - shown[node], key=lambda each: (each[0], str(each)))
+            yield node, [name_of(*each) for each in missing if self._is_asked(each[0])]
 
     # --- reading ------------------------------------------------------------------
 
@@ -221,11 +242,13 @@ class _Courses:
             bool(view.cut) or not all(each.rules for each in view.untold)
         )
         frames = [each.name for each in view.untold if each.rules]
+        absent = given.absent()
         return _State(
             at=each.at,
             digests=digests,
             drift=tuple(one.of(given, by_name) for one in drifting),
             not_judged=(*view.left_out, *view.unled, *cut, *frames),
+            lacking=frozenset((e.name.text, e.version) for e in (*absent.lacking, *absent.beyond)),
         )
 
     def _changed(

@@ -357,3 +357,30 @@ def test_any_text_has_a_time_or_none(text: str) -> None:
     time_in(text)
     without_times(text)
     window_from_text(text)
+
+
+BY_FOLDER = ("--name-from", "([^/]+)/[^/]+$")
+NO_APP = "".join(f"{line}\n" for line in DUMP.split("\n") if "default/app" not in line)
+
+
+@pytest.mark.parametrize("objects", [(), ("--objects", "objects.json")])
+def test_a_service_that_no_dump_of_a_node_has_is_not_judged_there(
+    command: Command, objects: tuple[str, ...]
+) -> None:
+    write(command, (0, NO_APP), (2, NO_APP))
+    write(command, (0, DUMP), (2, DUMP), node="master")
+    dead = (*objects, "--dead", "10.244.0.3", "--max-lost", "2m", *BY_FOLDER)
+    found = asked(command, *dead, status=1)
+    assert found["not_judged"] == [{"node": "worker1", "names": ["default/app"]}]
+    out = command("cluster", "timeline", "d", *dead).out
+    assert "\nNot completely judged at worker1: default/app.\n" in out
+    dns = asked(command, *dead, "--service", "kube-dns")
+    assert dns["not_judged"] == []
+
+
+def test_a_service_of_the_objects_that_no_dump_has_is_not_judged(command: Command) -> None:
+    write(command, (0, NO_APP), (2, NO_APP))
+    dead = ("--dead", "10.244.0.3", "--max-lost", "2m", *NODE)
+    assert asked(command, *dead)["not_judged"] == []
+    found = asked(command, *dead, "--objects", "objects.json", status=1)
+    assert found["not_judged"] == [{"node": "worker1", "names": ["default/app"]}]
