@@ -105,7 +105,9 @@ def _overview(answer: LossNodesAnswer) -> Document:
     services = tuple(map(together, found))
     first = next(iter(answer.answers.values()))
     # Of what is not judged is said at which node that is.
-    view = replace(first.view, node=None, services=services, cut=(), left_out=(), unled=())
+    view = replace(
+        first.view, node=None, services=services, cut=(), left_out=(), unled=(), in_part=()
+    )
     everywhere = replace(first, view=view, losses=losses_of(services, answer.dead), absent=Absent())
     head, *rest = overview(everywhere).blocks
     return Document([head, *_seen(answer, alike=False), *_notes(answer), *rest])
