@@ -23,9 +23,11 @@ def of_choice(chosen: LosingMost) -> Iterator[str]:
         )
     if chosen.beyond:
         names = listed([each.name.text for each in chosen.beyond])
+        number = count(len(chosen.beyond), "ServicePort")
         yield (
-            "clients outside have no route to ClusterIPs, which leaves out "
-            f"{count(len(chosen.beyond), 'ServicePort')} ({names}); --service judges them"
+            f"clients outside do not use ClusterIPs, and {number} with no other address "
+            f"{'is' if len(chosen.beyond) == 1 else 'are'} left out ({names}); --service judges "
+            f"{'it' if len(chosen.beyond) == 1 else 'them'}"
         )
     if not chosen.walks_all:
         yield (
