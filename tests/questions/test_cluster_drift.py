@@ -164,7 +164,7 @@ def test_a_node_without_the_other_ip_version_is_named(command: Command) -> None:
     dumps += [(f"{node_name(at)}-ip6tables-save.txt", six) for at in range(3)]
     build(command, *dumps)
     done = command("cluster", "drift", "made", "-o", "tsv")
-    assert done.out.split("\n")[1:-1] == [f"{node_name(3)}\tmissing-family\t\t\tIPv6\t"]
+    assert done.out.split("\n")[1:-1] == [f"{node_name(3)}\tmissing-family\t\t\tIPv6"]
     text = command("cluster", "drift", "made").out
     assert text.startswith(f"1 of 4 nodes differs: {node_name(3)}.")
 
@@ -352,3 +352,6 @@ def test_a_difference_is_of_one_ip_version(command: Command, versions: tuple[int
     assert [(each["family"], each["nodes"]) for each in told] == [
         (families[each], ["node-a1"]) for each in versions
     ]
+    lines = command("cluster", "drift", "made", "-o", "tsv").out.splitlines()[1:]
+    protocols = {4: "tcp", 6: "tcp6"}
+    assert [each.split("\t")[3] for each in lines] == [protocols[each] for each in versions]
