@@ -185,7 +185,14 @@ def test_the_reference_explains_every_code() -> None:
 
 
 #: Codes that have tests of their own below.
-OTHERWISE_TESTED = {"not-checked", "incomplete", "no-base-chain", "odd-dnat", "affinity-only"}
+OTHERWISE_TESTED = {
+    "not-checked",
+    "incomplete",
+    "missing-table",
+    "no-base-chain",
+    "odd-dnat",
+    "affinity-only",
+}
 
 
 def test_another_mode_is_not_called_clean() -> None:
@@ -202,7 +209,8 @@ def test_a_dump_without_base_chains_says_what_it_cannot_tell() -> None:
     nat = [r for r in rows if not r.startswith(("-A PRE", "-A OUT", "-A POST", "-A INP", "-A FOR"))]
     start = next(at for at, line in enumerate(nat) if line.startswith(":KUBE-MARK-MASQ"))
     found = checked("\n".join(["*nat", *nat[start:], "COMMIT", ""]))
-    assert [each.code for each in found.diagnostics] == ["no-base-chain"] * 3
+    codes_found = [each.code for each in found.diagnostics]
+    assert codes_found == [*["no-base-chain"] * 3, "missing-table"]
     assert "new flows from pods and from outside" in found.diagnostics[0].message
 
 
