@@ -24,20 +24,7 @@ from analyzer.model.intervals import (
     without,
 )
 from tests.support.effort import examples
-
-LAST = 40
-NUMBERS = st.integers(0, LAST)
-INTERVALS = st.lists(st.tuples(NUMBERS, NUMBERS), max_size=6)
-
-
-def numbers(intervals: Intervals) -> set[int]:
-    return {number for first, last in intervals for number in range(first, last + 1)}
-
-
-def is_in_order(intervals: Intervals) -> bool:
-    ends = [end for interval in intervals for end in interval]
-    touching = any(b[0] == a[1] + 1 for a, b in pairwise(intervals))
-    return ends == sorted(ends) and not touching
+from tests.support.strategies.intervals import INTERVALS, LAST, is_in_order, numbers
 
 
 @given(INTERVALS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ipaddress import IPv4Address
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -11,27 +10,13 @@ from hypothesis import strategies as st
 
 from analyzer.model.intervals import (
     LOOPBACK,
-    Intervals,
     everything,
     joined,
 )
 from analyzer.model.region import Parted, Region
 from analyzer.model.ternary import Ternary
 from tests.support.effort import examples
-
-LAST = 40
-NUMBERS = st.integers(0, LAST)
-INTERVALS = st.lists(st.tuples(NUMBERS, NUMBERS), max_size=6)
-
-
-def numbers(intervals: Intervals) -> set[int]:
-    return {number for first, last in intervals for number in range(first, last + 1)}
-
-
-def is_in_order(intervals: Intervals) -> bool:
-    ends = [end for interval in intervals for end in interval]
-    touching = any(b[0] == a[1] + 1 for a, b in pairwise(intervals))
-    return ends == sorted(ends) and not touching
+from tests.support.strategies.intervals import INTERVALS, LAST, is_in_order, numbers
 
 
 @examples(100, 3_000)
