@@ -37,8 +37,6 @@ if TYPE_CHECKING:  # only loaded when needed
     from analyzer.semantics.devices import PodPlaces
     from analyzer.semantics.tree import Tree
 
-#: In place of endpoints that nothing lists.
-
 
 @value(kw_only=True)
 class Input:

@@ -159,7 +159,7 @@ def _first_networks(source: Source, routes: Iterable[RouteLoss]) -> Collection[s
 
 def _networks_of(route: Route) -> AbstractSet[Network | None]:
     """Return the networks of a route as a set; many routes have the same further ones."""
-    if not route.also:
+    if route.network is None or not route.also:
         return frozenset({route.network})
     key = id(route.also)
     if key not in _KNOWN:
