@@ -217,7 +217,9 @@ def _loss(
         least = sum((s for e, s in ends.items() if e in dead), Fraction(0))
         least += sum((s for e, s in truths.lost.items() if e not in dead), Fraction(0))
         loss, survives = _ends(found.loss), _ends(found.survives)
-        if loss[0].as_fraction() > 1 - kept or loss[1].as_fraction() < least:
+        # Unresolved flows count as lost only if anything is dead, as `route_loss` says.
+        most = loss[1].as_fraction() + (0 if dead else route.unresolved.as_fraction())
+        if loss[0].as_fraction() > 1 - kept or most < least:
             yield f"{place}: with {len(dead)} dead it loses {least} to {1 - kept}, told is {loss}"
         if not survives[0].as_fraction() <= kept <= survives[1].as_fraction():
             yield f"{place}: with {len(dead)} dead survive {kept}, told is {survives}"
