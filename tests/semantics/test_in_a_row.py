@@ -19,11 +19,10 @@ from analyzer.semantics.iptables.traverse import Traversal
 from analyzer.semantics.nft.traverse import NftTraversal
 from analyzer.semantics.positions import Walks
 from analyzer.semantics.shares import shares
-from analyzer.semantics.situation import Situation
 from tests.support.effort import examples
 from tests.support.strategies import by_source
+from tests.support.strategies.by_source import SITUATION
 
-SITUATION = Situation(local_addresses=frozenset({by_source.OWN}))
 #: What endpoints answer to one client.
 ANSWER = Packet(
     protocol="tcp",

@@ -20,29 +20,10 @@ from analyzer.semantics.effort import Effort
 from analyzer.semantics.iptables.in_a_row import decides as decides_on
 from analyzer.semantics.iptables.traverse import Traversal
 from analyzer.semantics.parts import holds
-from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import BySource, Leaf, Tree
 from tests.support.effort import examples
 from tests.support.strategies import by_source
-
-SITUATION = Situation(local_addresses=frozenset({by_source.OWN}))
-CAME = Packet(
-    protocol="tcp",
-    destination=by_source.FIRST,
-    destination_port=80,
-    sources=by_source.everywhere(),
-)
-
-
-#: To the clients from which such packets come.
-ANSWER = Packet(
-    protocol="tcp",
-    source=by_source.FIRST,
-    source_port=80,
-    destinations=by_source.everywhere(),
-    translated=True,
-    is_answer=True,
-)
+from tests.support.strategies.by_source import ANSWER, CAME, SITUATION
 
 
 def tree_of(

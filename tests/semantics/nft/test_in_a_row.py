@@ -21,27 +21,10 @@ from analyzer.semantics.nft.in_a_row import DecidingRules
 from analyzer.semantics.nft.traverse import NftTraversal
 from analyzer.semantics.parts import holds
 from analyzer.semantics.shares import shares_by_source
-from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import BySource, Leaf, Tree
 from tests.support.effort import examples
 from tests.support.strategies import by_source
-
-SITUATION = Situation(local_addresses=frozenset({by_source.OWN}))
-CAME = Packet(
-    protocol="tcp",
-    destination=by_source.FIRST,
-    destination_port=80,
-    sources=by_source.everywhere(),
-)
-#: To the clients from which such packets come.
-ANSWER = Packet(
-    protocol="tcp",
-    source=by_source.FIRST,
-    source_port=80,
-    destinations=by_source.everywhere(),
-    translated=True,
-    is_answer=True,
-)
+from tests.support.strategies.by_source import ANSWER, CAME, SITUATION
 
 
 def table(*rows: str) -> Table:

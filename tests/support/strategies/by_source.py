@@ -8,7 +8,9 @@ from typing import Final
 from hypothesis import strategies as st
 
 from analyzer.model.addresses import Address
+from analyzer.model.packet import Packet
 from analyzer.model.region import Region
+from analyzer.semantics.situation import Situation
 
 #: Addresses that rules tell apart.
 FIRST: Final = IPv4Address("10.0.0.0")
@@ -26,6 +28,20 @@ def everywhere() -> Region:
     """Return all of the addresses."""
     first = int(FIRST)
     return Region(4, ((first, first + len(ADDRESSES) - 1),))
+
+
+#: What is known of the node.
+SITUATION: Final = Situation(local_addresses=frozenset({OWN}))
+#: A packet from any of the addresses, and its answer.
+CAME: Final = Packet(protocol="tcp", destination=FIRST, destination_port=80, sources=everywhere())
+ANSWER: Final = Packet(
+    protocol="tcp",
+    source=FIRST,
+    source_port=80,
+    destinations=everywhere(),
+    translated=True,
+    is_answer=True,
+)
 
 
 def _ends(of: str) -> st.SearchStrategy[str]:
