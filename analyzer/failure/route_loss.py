@@ -68,8 +68,8 @@ def route_loss(route: Route, dead: Dead) -> RouteLoss:
     """Return what happens to the flows of one route.
 
     Unresolved flows may end anywhere: on a dead endpoint if anything is dead, which the dump need
-    not show, on a living one, or on none. With nothing dead they do not count as lost; what survives
-    is a range.
+    not show, on a living one, or on none. With nothing dead they do not count as lost; what
+    survives is a range.
     """
     return DrawnLosses(dead).of(route)
 
