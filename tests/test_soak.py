@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import sys
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -39,8 +41,10 @@ def test_a_failure_is_kept_with_the_command_that_repeats_it(
 ) -> None:
     monkeypatch.setattr(soak, "ROOT", tmp_path)
     monkeypatch.setattr(soak, "KEPT", tmp_path / ".soak")
+    ticks = count()  # seconds, one at each look at the clock: there is time for one job
+    monkeypatch.setattr(soak, "time", SimpleNamespace(monotonic=lambda: float(next(ticks))))
     odd = part("an odd one", "import sys; print('did 1'); sys.exit('disagrees')")
-    run = Soak([odd], 0.01, random.Random(1))
+    run = Soak([odd], 1.5, random.Random(1))
     run.run(1)
     (again,) = run.done["an odd one"].failures
     assert again.startswith("PYTHONPATH=.:netns-lab .venv/bin/python -c import sys;")
