@@ -3,7 +3,8 @@
 A dataclass compiles six functions when its class is created, 0.4 ms each time the program starts,
 and imports `inspect`; a hundred of them cost more than reading a dump of a thousand rules. Here one
 ``__init__`` is compiled for each number of fields, and a class gets it with its own names of
-fields. Type checkers see dataclasses.
+fields. Type checkers see frozen dataclasses and refuse a change; at run time nothing does, since
+a ``__setattr__`` that refuses makes each value take two and a half times as long to create.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from types import FunctionType
 TYPE_CHECKING = False  # as that of typing, which takes a tenth of the time of a small dump to load
 if TYPE_CHECKING:
     from types import CodeType
-    from typing import Any, Final, NoReturn, TypeAlias, TypeVar, dataclass_transform, overload
+    from typing import Any, Final, TypeAlias, TypeVar, dataclass_transform, overload
 
     #: What reads all fields of a value, the places of those that change, and what sets all.
     _Replacing: TypeAlias = tuple[
@@ -51,8 +52,9 @@ if TYPE_CHECKING:
 def value(cls: type | None = None, *, kw_only: bool = False, slots: bool = True) -> Any:
     """Make a value class from the annotated fields of a class, which may have defaults.
 
-    Fields are set once, by position or (with `kw_only` always) by name; values of the same class
-    are equal if their fields are. ``__post_init__`` is called if there is one.
+    Fields are given by position or (with `kw_only` always) by name, and stay as they are: the
+    types see to that. Values of the same class are equal if their fields are. ``__post_init__`` is
+    called if there is one.
 
     Without slots a value of many fields takes more memory, and is replaced and compared in a tenth
     of the time; all its fields are keyword-only and have defaults, and nothing else is called.
@@ -118,8 +120,6 @@ def _namespace(cls: type, *, kw_only: bool) -> dict[str, Any]:
         "__value_fields__": names,
         "__value_defaults__": defaults,
         "__match_args__": () if kw_only else names,
-        "__setattr__": _refuse,
-        "__delattr__": _refuse,
         "__qualname__": cls.__qualname__,
     }
     namespace.setdefault("__repr__", _repr)
@@ -188,10 +188,6 @@ def _equal(key: Callable[[Any], object]) -> Callable[[Any, Any], Any]:
     return equal
 
 
-def _refuse(self: object, name: str, *_: object) -> NoReturn:
-    raise AttributeError(f"{type(self).__name__}.{name} is set once, when the value is made")
-
-
 def _repr(self: object) -> str:
     shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in fields_of(type(self)))
     return f"{type(self).__qualname__}({shown})"
@@ -214,16 +210,15 @@ def _setting(owner: type, names: tuple[str, ...], *, kw_only: bool) -> FunctionT
     code = _INITS.get(shape)
     if code is None:
         code = _INITS[shape] = _compile_init(*shape)
-    # A slot's own descriptor sets it; __setattr__ refuses.
-    scope = {f"_set_{at}": owner.__dict__[name].__set__ for at, name in enumerate(names)}
     by_name = len(names) if kw_only else 0
     code = code.replace(
+        co_names=(*names, *code.co_names[len(names) :]),
         co_varnames=("self", *names),
         co_qualname=f"{owner.__qualname__}.__init__",
         co_argcount=1 + len(names) - by_name,
         co_kwonlyargcount=by_name,
     )
-    return FunctionType(code, scope, "__init__")
+    return FunctionType(code, {}, "__init__")
 
 
 def _made_init(
@@ -244,7 +239,7 @@ def _made_init(
 def _compile_init(count: int, has_more: bool) -> CodeType:
     """Return the code of an ``__init__`` that sets `count` fields, whatever their names."""
     fields = [f"_{at}" for at in range(count)]
-    lines = [f"    _set{field}(self, {field})" for field in fields]
+    lines = [f"    self.{field} = {field}" for field in fields]
     if has_more:
         lines.append("    self.__post_init__()")
     scope: dict[str, Any] = {}

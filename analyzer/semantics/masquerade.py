@@ -78,7 +78,7 @@ class _OneOf(Bits):
 
     def __init__(self, among: MasqueradeAddresses) -> None:
         super().__init__(ANY.value, ANY.unknown)
-        object.__setattr__(self, "_among", among)  # values are set once
+        self._among = among
 
     def __eq__(self, other: object) -> bool:
         return self is other
