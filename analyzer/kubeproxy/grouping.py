@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from analyzer.kubeproxy.names import service_name
-from analyzer.kubeproxy.view import Frontend, Route, ServicePort
+from analyzer.kubeproxy.view import Frontend, ServicePort, ServiceRoutes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def first_of(dispatches: Iterable[E]) -> list[E]:
 def service_port(
     key: NameAndProtocol,
     dispatches: Sequence[E],
-    routes: Sequence[Route],
+    routes: ServiceRoutes,
     refusals: Refusals,
     *,
     affinity: int | None,
@@ -76,7 +76,7 @@ def service_port(
     )
 
 
-def plain_port(dispatch: E, routes: Sequence[Route]) -> ServicePort:
+def plain_port(dispatch: E, routes: ServiceRoutes) -> ServicePort:
     """Return the ServicePort of an only frontend that is plain, as most are."""
     return ServicePort(
         name=service_name(dispatch.name),

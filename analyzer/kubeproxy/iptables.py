@@ -29,7 +29,7 @@ from analyzer.kubeproxy.routes.sources import source_facts
 from analyzer.kubeproxy.rows.holes import has_holes, without_holes
 from analyzer.kubeproxy.rows.plain import PlainTable
 from analyzer.kubeproxy.rows.plain_shares import PlainRoutes, settle
-from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source, View
+from analyzer.kubeproxy.view import Frontend, Route, ServicePort, ServiceRoutes, Source, View
 from analyzer.model.addresses import VERSIONS, Address, Network
 from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic
@@ -316,7 +316,7 @@ class Recogniser:
             unfilled=filter(self._dispatches.is_empty, dispatches),
         )
 
-    def _refused(self, routes: Sequence[Route], refusals: Refusals) -> Sequence[Route]:
+    def _refused(self, routes: ServiceRoutes, refusals: Refusals) -> ServiceRoutes:
         if not refusals or isinstance(routes, PlainRoutes):
             return routes
         from analyzer.kubeproxy.routes.astray import as_refused
@@ -337,7 +337,7 @@ class Recogniser:
                 ways = self._classed(to, key[1], lambda to=to: self._to(to, key[1]))  # type: ignore[misc]  # a default binds it
                 yield from self._noted(past_refusal(how, ways, spares_node=True), to, key[1])
 
-    def _routes(self, dispatches: list[IptablesDispatch]) -> Sequence[Route]:
+    def _routes(self, dispatches: list[IptablesDispatch]) -> ServiceRoutes:
         """Return the routes of a ServicePort: made at once, or, if plain, when they are used."""
         if all(map(self._plain_ways.is_direct, dispatches)):
             return self._plain_ways.routes(dispatches)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address
 
@@ -48,6 +48,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from analyzer.kubeproxy.dispatch.object_names import ObjectNames
     from analyzer.kubeproxy.grouping import NameAndProtocol, Refusals
+    from analyzer.kubeproxy.rows.plain_shares import PlainRoutes
     from analyzer.model.intervals import Intervals
 
 
@@ -129,15 +130,20 @@ class NftFamily:
 
     @cached_property
     def _taken(self) -> frozenset[Address]:
+        return frozenset([*self._own, *self._cluster.placements, *self._endpoints()])
+
+    @cached_property
+    def _taken_by_frontends(self) -> frozenset[int]:
+        # Numbers: the hash of an address takes five times as long.
         frontends = [dispatch.frontend.address for dispatch in self.dispatches]
-        return frozenset(
-            address
-            for address in (*self._own, *self._cluster.placements, *frontends, *self._endpoints())
-            if address is not None
-        )
+        return frozenset([int(address) for address in frontends if address is not None])
 
     def _is_taken(self, address: Address) -> bool:
-        return host_text(address) in self._read.plain_addresses or address in self._taken
+        return (
+            host_text(address) in self._read.plain_addresses
+            or int(address) in self._taken_by_frontends
+            or address in self._taken
+        )
 
     def _endpoint_addresses(self) -> Iterator[Address]:
         """Yield the addresses of endpoints, whatever reads their chains."""
@@ -265,9 +271,9 @@ class NftFamily:
         self, key: NameAndProtocol, dispatches: list[NftDispatch], refusals: Refusals
     ) -> ServicePort:
         if len(dispatches) == 1 and not refusals:
-            routes = self._plain_routes(dispatches[0])
-            if routes is not None:
-                return plain_port(dispatches[0], routes)
+            plain = self._plain_routes(dispatches[0])
+            if plain is not None:
+                return plain_port(dispatches[0], plain)
         every = [route for each in first_of(dispatches) for route in self._routes(each)]
         routes = as_refused(every, refusals)
         if refusals and self._has_others:
@@ -282,7 +288,7 @@ class NftFamily:
             unfilled=filter(self._is_empty, dispatches),
         )
 
-    def _plain_routes(self, dispatch: NftDispatch) -> Sequence[Route] | None:
+    def _plain_routes(self, dispatch: NftDispatch) -> PlainRoutes | None:
         """Return the routes of a frontend that follow from its rows; None: they do not."""
         chain, frontend = dispatch.plain, dispatch.frontend
         if chain is None or frontend.address is None or self._plain_services is None:
@@ -298,7 +304,9 @@ class NftFamily:
         before = SurroundingRules(
             self._met, NAT_HOOKS | INGRESS, self._family, situation, self._read.plain_map
         )
-        return PlainServices(self._walks, before, self._own, self._parts, self._addresses)
+        plain = sum(dispatch.plain is not None for dispatch in self.dispatches)
+        of_all = self._read.plain_addresses, plain
+        return PlainServices(self._walks, before, self._own, self._parts, self._addresses, of_all)
 
     @cached_property
     def _every_route(self) -> SourceRoutes:

@@ -17,7 +17,7 @@ from analyzer.model.value import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import overload
+    from typing import TypeAlias, overload
 
 
 @enum.unique
@@ -145,6 +145,10 @@ class LazyShares(Sequence[Share]):
         return hash(tuple(self))
 
 
+#: To tell these apart by what is a tuple takes a tenth of asking an abstract class.
+RouteShares: TypeAlias = tuple[Share, ...] | LazyShares
+
+
 @value
 class Route:
     """A frontend seen from one kind of source, with the exact distribution over endpoints.
@@ -158,7 +162,7 @@ class Route:
 
     frontend: Frontend
     source: Source
-    shares: Sequence[Share]
+    shares: RouteShares
     unresolved: Dyadic
     network: Network | None = None
     astray: Endings = ()
@@ -171,28 +175,28 @@ class Route:
 
     def columns(self) -> tuple[Sequence[str], Sequence[Bounds]]:
         """Return the endpoints as they are printed, and the share of each."""
-        if isinstance(self.shares, LazyShares):
-            return self.shares.columns()
-        return [str(s.endpoint) for s in self.shares], [s.share for s in self.shares]
+        if isinstance(self.shares, tuple):
+            return [str(s.endpoint) for s in self.shares], [s.share for s in self.shares]
+        return self.shares.columns()
 
     def draws(self) -> tuple[Sequence[Endpoint], Sequence[Bounds]]:
         """Return the endpoints and the share of each, in the order of `columns`."""
-        if isinstance(self.shares, LazyShares):
-            return self.shares.draws()
-        return [s.endpoint for s in self.shares], [s.share for s in self.shares]
+        if isinstance(self.shares, tuple):
+            return [s.endpoint for s in self.shares], [s.share for s in self.shares]
+        return self.shares.draws()
 
     def masquerades(self) -> Sequence[bool | None]:
         """Return for each share whether its flows are masqueraded, in the order of `columns`."""
-        if isinstance(self.shares, LazyShares):
-            return self.shares.masquerades()
-        return tuple([s.masquerade for s in self.shares])
+        if isinstance(self.shares, tuple):
+            return tuple([s.masquerade for s in self.shares])
+        return self.shares.masquerades()
 
     def losses(self) -> Sequence[Endings]:
         """Return for each share how its flows are lost after DNAT, in the order of `columns`.
 
         Empty if none of any share are.
         """
-        if isinstance(self.shares, LazyShares):
+        if not isinstance(self.shares, tuple):
             return self.shares.losses()
         lost = tuple([s.lost for s in self.shares])
         return lost if any(lost) else ()
@@ -249,6 +253,9 @@ class LazyRoutes(Sequence[Route]):
     def __getitem__(self, index: int | slice) -> Route | Sequence[Route]: ...
 
 
+ServiceRoutes: TypeAlias = tuple[Route, ...] | LazyRoutes
+
+
 def each_network(routes: Iterable[Route]) -> Iterator[Route]:
     """Yield routes of at most one network each, for answers network by network."""
     for route in routes:
@@ -279,7 +286,7 @@ class ServicePort:
     name: ServiceName
     protocol: str
     frontends: tuple[Frontend, ...]
-    routes: Sequence[Route]
+    routes: ServiceRoutes
     affinity: int | None = None
     refusals: tuple[tuple[Frontend, str], ...] = ()
     unfilled: tuple[Frontend, ...] = ()
@@ -318,9 +325,9 @@ class ServicePort:
 
     def routes_from(self, source: Source) -> Iterable[Route]:
         """Return the routes from one kind of source, without making the others."""
-        if isinstance(self.routes, LazyRoutes):
-            return self.routes.from_source(source)
-        return [route for route in self.routes if route.source is source]
+        if isinstance(self.routes, tuple):
+            return [route for route in self.routes if route.source is source]
+        return self.routes.from_source(source)
 
     def differing_routes(self) -> Sequence[Route]:
         """Return the routes without those that differ from another in nothing but their source.
@@ -328,13 +335,13 @@ class ServicePort:
         Of routes to a frontend that all have the same draws one represents all; its source, network
         and masquerade are then its own. If any differ, all are returned.
         """
-        found = self.routes.alike() if isinstance(self.routes, LazyRoutes) else None
+        found = None if isinstance(self.routes, tuple) else self.routes.alike()
         return self.routes if found is None else found
 
     @property
     def is_quiet(self) -> bool:
         """Whether no flow is lost after its DNAT, as far as that is known without all routes."""
-        return isinstance(self.routes, LazyRoutes) and self.routes.is_quiet
+        return not isinstance(self.routes, tuple) and self.routes.is_quiet
 
     def every_route(self, source: Source) -> Iterator[Route]:
         """Yield the routes from one kind of source; of refused frontends, without shares."""

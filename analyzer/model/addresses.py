@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 TYPE_CHECKING = False
@@ -74,13 +74,24 @@ def _many_ipv4() -> re.Pattern[str]:
 
 def ipv4_number(text: str) -> int:
     """Return the number of an IPv4 address that is written as inet_ntop() prints it."""
-    a, b, c, d = text.split(".")
-    return _OCTETS[a] << 24 | _OCTETS[b] << 16 | _OCTETS[c] << 8 | _OCTETS[d]
+    head, _, last = text.rpartition(".")
+    return _number_of_three(head) | _OCTETS[last]
+
+
+@lru_cache(maxsize=4096)
+def _number_of_three(octets: str) -> int:
+    a, b, c = octets.split(".")
+    return _OCTETS[a] << 24 | _OCTETS[b] << 16 | _OCTETS[c] << 8
 
 
 def _ipv4_text(number: int) -> str:
-    # A third of the time of str(): a large dump has an address for each of its Services.
-    return f"{number >> 24}.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
+    # A fifth of the time of str(): a large dump has an address for each of its Services.
+    return f"{_three_octets(number >> 8)}{number & 255}"
+
+
+@lru_cache(maxsize=4096)
+def _three_octets(number: int) -> str:
+    return f"{number >> 16}.{number >> 8 & 255}.{number & 255}."
 
 
 def host_text(address: Address) -> str:

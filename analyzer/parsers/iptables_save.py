@@ -54,7 +54,7 @@ _SNIFF: Final = (
     r"|(?:\[\d+:\d+\]\s*)?-A \S+ )"
 )
 #: One of these is in each line that it finds.
-_MARKS: Final = ("*", "-A ", "-P ", " [")
+_MARKS: Final = ("*", "[", "-A ", "-P ")
 
 #: Warning of iptables-nft-save on stderr, which may be mixed into a dump before or after the rules.
 #: Source: iptables/nft-shared.c, ``nft_check_xt_legacy``.

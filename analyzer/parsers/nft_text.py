@@ -186,7 +186,7 @@ class _TableReader:
                     self._unplaced(text.strip(), head, block.line + number)
         source = block.body, block.line, block.name
         made = Chain(name=block.name, rules=Lazy(source, self._rules, _count), **head)
-        if head.keys() <= {"policy"} and made.is_unplaced:
+        if head and head.keys() <= {"policy"} and made.is_unplaced:
             self._warn("unknown-hook", f"chain {block.name} has a policy but no hook", block.line)
         return made
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from analyzer.kubeproxy.view import LazyRoutes, ServicePort, Source
+from analyzer.kubeproxy.view import ServicePort, Source
 from analyzer.model.endings import Ending, EndKind
 from analyzer.model.probability import ALWAYS, NEVER, Bounds
 from analyzer.reports.document import Line, Span, Style
@@ -61,7 +61,7 @@ def _losing(services: Iterable[ServicePort]) -> Iterator[tuple[ServicePort, Sequ
 def class_of(service: ServicePort) -> Hashable:
     """Return what is the same of ServicePorts of which the same is to be said; or None."""
     routes = service.routes
-    if service.unfilled or not isinstance(routes, LazyRoutes) or routes.is_quiet:
+    if service.unfilled or isinstance(routes, tuple) or routes.is_quiet:
         return None
     alike = routes.class_of()
     return None if alike is None else (alike, service.frontends[0].kind)

@@ -90,7 +90,7 @@ class _Writer:
         """Yield the lines of each route, joined to save memory."""
         name = cell(service.name.text)
         for frontend, groups in _by_frontend(service.differing_routes()):
-            head = f"{name}\t{service.protocol}\t{frontend.kind.value} {frontend}\t"
+            head = f"{name}\t{service.protocol}\t{frontend.kind._value_} {frontend}\t"
             for group in groups:
                 source = _ANY if len(groups) == 1 else ",".join(map(_source, group.routes))
                 behind = f"{source}\t{'' if service.affinity is None else service.affinity}\t\n"

@@ -138,6 +138,8 @@ def _of_nft_table(
     hooks = TABLES if table.family != "netdev" else at_devices.values()
     lost = set() if table.complete else set(hooks)
     for at, chain in enumerate(table.chains.values(), registered):
+        if chain.hook is None and not chain.is_unplaced:
+            continue  # of a table's chains, nearly all
         beside = at_devices.get(chain.hook or "")
         hook = beside or ("" if table.family == "netdev" else (chain.hook or "").upper())
         if chain.is_unplaced:

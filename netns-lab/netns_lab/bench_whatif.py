@@ -28,6 +28,7 @@ from analyzer.kubeproxy.view import (
     Endpoint,
     Frontend,
     FrontendKind,
+    LazyShares,
     Route,
     ServicePort,
     Share,
@@ -35,6 +36,7 @@ from analyzer.kubeproxy.view import (
 )
 from analyzer.model.addresses import Address
 from analyzer.model.cluster import Cluster, Node, Placement
+from analyzer.model.endings import Endings
 from analyzer.model.probability import (
     ALWAYS,
     NEVER,
@@ -144,7 +146,7 @@ def _of_values() -> dict[str, Any]:
     return _measured(found, cluster, time.process_time() - begun, "values")
 
 
-class _Listed(Sequence[Share]):
+class _Listed(LazyShares):
     """Shares as the reader of plain rules makes them: one list of bounds for all of one size."""
 
     def __init__(self, endpoints: Sequence[Endpoint], shares: Sequence[Bounds]) -> None:
@@ -163,6 +165,12 @@ class _Listed(Sequence[Share]):
 
     def draws(self) -> tuple[Sequence[Endpoint], Sequence[Bounds]]:
         return self._endpoints, self._shares
+
+    def masquerades(self) -> Sequence[bool | None]:
+        return (False,) * len(self)
+
+    def losses(self) -> Sequence[Endings]:
+        return ()
 
 
 def _service(number: int, shares: _Listed) -> ServicePort:

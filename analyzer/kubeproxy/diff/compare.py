@@ -21,7 +21,7 @@ from analyzer.kubeproxy.diff.side import DumpSide
 from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.rows.plain_shares import AfterBySource, PlainRoutes
 from analyzer.kubeproxy.untold import Untold
-from analyzer.kubeproxy.view import Frontend, LazyRoutes, Route, ServicePort, Source
+from analyzer.kubeproxy.view import Frontend, Route, ServicePort, Source
 from analyzer.model.probability import NEVER
 from analyzer.model.value import replace, value
 
@@ -243,7 +243,7 @@ def _asked(side: DumpSide, service: ServicePort, route: Route) -> ComparedRoute:
 def _by_source(service: ServicePort) -> _Routes:
     """Return a function that returns the routes of a frontend and a kind of source."""
     routes = service.routes
-    if isinstance(routes, LazyRoutes) and len(service.frontends) == 1:
+    if not isinstance(routes, tuple) and len(service.frontends) == 1:
         return lambda _, source: tuple(routes.from_source(source))
     found: dict[Frontend, dict[Source, list[Route]]] = {}
     for route in service.routes:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
+from ipaddress import IPv4Address, IPv6Address
 
 from analyzer.kubeproxy import names
 from analyzer.kubeproxy.dispatch.nft_chains import reached_by
 from analyzer.kubeproxy.dispatch.nft_places import PacketPattern, places
 from analyzer.kubeproxy.rows.nft import PlainChain, PlainElement, chains_of, numbers_of, rows_of
 from analyzer.kubeproxy.view import Frontend, FrontendKind
-from analyzer.model.addresses import VERSIONS, Address
+from analyzer.model.addresses import IPV4, VERSIONS, Address
 from analyzer.model.hooks import AT_DEVICES
 from analyzer.model.iptables import targets
 from analyzer.model.nft.expressions import Drop, Goto, Jump
@@ -102,6 +103,7 @@ class NftDispatches:
     ) -> None:
         self._family = family
         self._version = VERSIONS[family]
+        self._address = IPv4Address if self._version == IPV4 else IPv6Address
         self._object_names = object_names
         self._plainly = plainly
         self.tables = [
@@ -164,7 +166,7 @@ class NftDispatches:
                 return self.plain_map == name and bool(rows)
             found = rows_of(table.sets[name]) if name in table.sets else None
             # No packet matches an address of the other IP version, which only an edited dump has.
-            if found is None or {each.version for each, *_ in found} - {self._version}:
+            if found is None or any(type(each) is not self._address for each, *_ in found):
                 return False
             self.plain_map = name
             rows.extend(found)

@@ -41,7 +41,7 @@ from analyzer.kubeproxy.rows.plain_shares import (
     MasqueradeAndLossOf,
     PlainShares,
 )
-from analyzer.kubeproxy.view import Endpoint, Frontend, Route, Share, Source
+from analyzer.kubeproxy.view import Endpoint, Frontend, Route, RouteShares, Source
 from analyzer.model.addresses import Address
 from analyzer.model.probability import NEVER, Bounds
 from analyzer.model.value import value
@@ -318,7 +318,7 @@ class FamilyRoute:
     def of(self, frontend: Frontend, protocol: str, family: FrontendFamily) -> Way:
         """Return the same route to another frontend of the family."""
         route = self.route
-        shares: Sequence[Share] = ()
+        shares: RouteShares = ()
         if self.leads != (None,):
             drawn = family.drawn(self.leads)
             shares = PlainShares(drawn, protocol, self._after(drawn, family))

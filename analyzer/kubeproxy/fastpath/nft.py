@@ -8,7 +8,7 @@ kind of source.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 
 from analyzer.kubeproxy.dispatch.nft_frame import SurroundingRules
@@ -108,8 +108,9 @@ class PlainServices:
     """Makes the routes of plain Services; uses `walks` for what does not follow from rows.
 
     `before` are the rules around the chains of Services, `own` the node's addresses, if known;
-    `parts` has the sources of each kind. The address that represents the sources of a route is
-    added to `addresses`, if it is not the usual one.
+    `parts` has the sources of each kind; `of_all` the endpoints of all plain Services, as written,
+    and how many Services these are. The address that represents the sources of a route is added to
+    `addresses`, if it is not the usual one.
     """
 
     def __init__(
@@ -119,6 +120,7 @@ class PlainServices:
         own: tuple[Address, ...],
         parts: SourceParts,
         addresses: dict[tuple[Frontend, str, Source, Network | None], Address],
+        of_all: tuple[set[str], int],
     ) -> None:
         self._addresses = addresses
         self._walks = walks
@@ -136,7 +138,7 @@ class PlainServices:
         self._hairpins = PlainHairpins(walks, own, self._asked_of)
         self._to_itself: dict[tuple[object, ...], MasqueradeAndLoss] = {}
         self._draws: dict[int, tuple[Bounds, ...]] = {}
-        self._hosts = PlainHosts(walks.hairpins, own)
+        self._hosts = PlainHosts(walks.hairpins, own, of_all)
         self._quiet = QuietServices(walks, self._hairpins, self._hosts)
         self._same = SameForAll(walks, self._hosts)
         #: Of all Services so far, by kind and the port of their endpoints; one of those represents
@@ -145,7 +147,7 @@ class PlainServices:
             tuple[ServiceKind, int | None], tuple[PlainFlows, list[PlainRoutes]]
         ] = {}
 
-    def routes(self, place: PlainFrontend) -> Sequence[Route] | None:
+    def routes(self, place: PlainFrontend) -> PlainRoutes | None:
         """Return the routes of a frontend, made when they are used; None: it is not plain."""
         if not self._before.is_plain:
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
+from operator import itemgetter
 
 from analyzer.kubeproxy.routes.hairpins import Hairpins
 from analyzer.kubeproxy.rows.plain_shares import Drawn
@@ -36,15 +37,20 @@ class PlainFlows:
 class PlainHosts:
     """The endpoints of all Services so far; `own` are the node's addresses, if known.
 
+    `of_all` are the endpoints, as written, of all Services there may be, and how many these are.
+
     Attributes:
         users: by kind of Service, each endpoint that may be of a pod of this node, as written, with
             a Service that has it.
         number: of the Services whose endpoints were read.
     """
 
-    def __init__(self, hairpins: Hairpins, own: Collection[Address]) -> None:
+    def __init__(
+        self, hairpins: Hairpins, own: Collection[Address], of_all: tuple[set[str], int]
+    ) -> None:
         self._hairpins = hairpins
         self._own = one_each(map(int, own))
+        self._of_all = of_all
         self._every: list[PlainFlows] = []
         self._hosts: set[str] = set()
         self._here: set[str] = set()
@@ -64,9 +70,11 @@ class PlainHosts:
             return
         new = self._every[self.number :]
         self.number = len(self._every)
-        hosts = set[str]().union(*[asked.hosts for asked in new])
+        of_all, number = self._of_all
+        # Most often these are all, and the union need not be found again.
+        hosts = of_all if len(new) == number else set().union(*[asked.hosts for asked in new])
         self._here |= self._hairpins.here(hosts - self._hosts if self._hosts else hosts)
-        self._hosts |= hosts
+        self._hosts = self._hosts | hosts if self._hosts else hosts
         for asked in new:
             if here := self.here_of(asked):
                 self.users.setdefault(asked.kind, {}).update(here)
@@ -85,7 +93,7 @@ class PlainHosts:
         """Few intervals that contain all endpoints."""
         # To make a number of each address would take most of the time, and so would cutting each
         # at its last dot: without its last character it still has that, and few differ.
-        most = {host[:-1] for host in self._hosts}
+        most = set(map(itemgetter(slice(-1)), self._hosts))
         return joined(map(_around, {each.rpartition(".")[0] for each in most}))
 
     @cached_property

@@ -149,7 +149,7 @@ class AfterDnat:
     @property
     def has_sides(self) -> bool:
         """Whether endpoints are on different sides of the node, as far as rules match on that."""
-        return self._asks_where_from() and self._devices.knows_any
+        return self._devices.knows_any and self._asks_where_from()
 
     def side_of(self, address: Address | None) -> Side | None:
         """Return the side that an endpoint's own flows come from; None: not known, or no effect."""

@@ -100,10 +100,10 @@ class SourceParts:
         return None if held is None else Region.of(version, held.without(joined(others)))
 
     @cached_property
-    def _frontends(self) -> Sequence[Interval]:
+    def _frontends(self) -> Intervals:
         from analyzer.model.intervals import joined
 
-        return joined(self._numbers(self.version, self._frontend_addresses))
+        return joined(self._numbers(self.version, (f.address for f in self._known.frontends())))
 
     def _numbers(self, version: int, addresses: Iterable[Address | None]) -> list[Interval]:
         return [(int(a), int(a)) for a in addresses if a is not None and a.version == version]
@@ -279,9 +279,12 @@ class SourceParts:
 
     def _is_nodes(self, address: Address) -> bool:
         """Return whether packets from an address are the node's own, or cannot occur."""
+        from analyzer.model.intervals import holds
+
         # A load balancer's address is the node's own, if it is assigned to the node.
         own = address in self._known.own or _is_no_source(address)
-        return own or address in self._frontend_addresses
+        is_ours = address.version == self.version
+        return own or (is_ours and holds(self._frontends, int(address)))
 
 
 def _is_no_source(of: Address | Network) -> bool:

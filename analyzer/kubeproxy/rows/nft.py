@@ -8,7 +8,7 @@ others are left to the parser.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from ipaddress import IPv4Address, IPv6Address
 from typing import TypeAlias
@@ -138,10 +138,16 @@ def numbers_of(held: Set, version: int) -> frozenset[int]:
 def chains_of(table: Table, names: Iterable[str]) -> tuple[dict[str, PlainChain], set[str]]:
     """Return what the chains of Services do that are plain, and the hosts of all of these."""
     found = {name: plain for name in names if (plain := _chain_of(table, name)) is not None}
+    hosts = _hosts(found)
     # All at once: most Services have few endpoints, and to look at each takes longer.
-    if not _are_written([host for plain in found.values() for host in plain.hosts]):
+    if not _are_written(hosts):
         found = {name: plain for name, plain in found.items() if _are_written(plain.hosts)}
-    return found, set[str]().union(*[plain.hosts for plain in found.values()])
+        hosts = _hosts(found)
+    return found, hosts
+
+
+def _hosts(chains: Mapping[str, PlainChain]) -> set[str]:
+    return set[str]().union(*[plain.hosts for plain in chains.values()])
 
 
 def _are_written(hosts: Collection[str]) -> bool:
@@ -166,9 +172,11 @@ def _chain_of(table: Table, name: str) -> PlainChain | None:
             found = _of_json([body["expr"] for _, body in source], table)
     except (KeyError, TypeError, ValueError):
         return None
-    # An endpoint that is listed twice has the shares of both numbers.
-    is_plain = found is not None and len(set(found.texts)) == len(found.texts)
-    return found if is_plain else None
+    if found is None:
+        return None
+    # An endpoint that is listed twice has the shares of both numbers. Hosts are hashed anyway.
+    ends = found.texts if found.port is None else found.hosts
+    return found if len(set(ends)) == len(ends) else None
 
 
 def _plain(
@@ -207,19 +215,18 @@ def _at_one_port(protocol: str, count: str, inner: str) -> PlainChain | None:
 
     Takes half the time of `_at_any_port`, which most of the time for a large dump would go to.
     """
-    drawn = inner.replace(" . ", ":")
-    texts = tuple(drawn.replace(", ", " : ").split(" : ")[1::2])
-    number = len(texts)
-    if count != str(number) or drawn != _drawing(number) % texts:
+    rest, _, port = inner.rpartition(" . ")
+    if not is_port(port):
         return None
-    port = texts[0].rpartition(":")[2]
-    others = f"{','.join(texts)},".replace(f":{port},", ",")
-    hosts = others[:-1].split(",")
-    # No text has a comma, and its one colon is that before the port.
-    plain = ":" not in others and len(hosts) == number == inner.count(" . ")
-    if not plain or not is_port(port):
+    hosts = rest.replace(f" . {port}, ", " : ").split(" : ")[1::2]
+    number = len(hosts)
+    if count != str(number) or inner != _drawing(number, port) % (*hosts,):
         return None
-    return PlainChain(protocol, texts, hosts, int(port))
+    # The only colons and commas are those of the map.
+    if inner.count(":") != number or inner.count(",") != number - 1:
+        return None
+    texts = f":{port},".join([*hosts, ""])[:-1].split(",")
+    return PlainChain(protocol, tuple(texts), hosts, int(port))
 
 
 def _at_any_port(protocol: str, count: str, inner: str) -> PlainChain | None:
@@ -231,9 +238,9 @@ def _at_any_port(protocol: str, count: str, inner: str) -> PlainChain | None:
 
 
 @cache
-def _drawing(count: int) -> str:
-    """Return how a map of this many endpoints is written, with a place for each."""
-    return ", ".join([f"{at} : %s" for at in range(count)])
+def _drawing(count: int, port: str) -> str:
+    """Return how a map of this many endpoints at a port is written, with a place for each."""
+    return ", ".join([f"{at} : %s . {port}" for at in range(count)])
 
 
 def _are_numbered(numbers: list[str], count: str) -> bool:
