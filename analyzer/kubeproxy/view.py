@@ -259,16 +259,8 @@ ServiceRoutes: TypeAlias = tuple[Route, ...] | LazyRoutes
 def each_network(routes: Iterable[Route]) -> Iterator[Route]:
     """Yield routes of at most one network each, for answers network by network."""
     for route in routes:
-        if not route.also:
-            yield route
-        else:
-            yield from (replace(route, network=each, also=()) for each in route.networks)
-
-
-def open_as(hairpin: Route, others: Iterable[Route]) -> Route:
-    """Return a hairpin route as open as the others: flows of unknown endpoints may return too."""
-    unresolved = max([hairpin.unresolved, *[route.unresolved for route in others]])
-    return replace(hairpin, unresolved=unresolved) if unresolved else hairpin
+        networks = route.networks if route.also else ()
+        yield from [replace(route, network=each, also=()) for each in networks] or [route]
 
 
 @value(kw_only=True)

@@ -13,7 +13,7 @@ from analyzer.kubeproxy.routes.flows import FlowWalks
 from analyzer.kubeproxy.routes.packets import SIDES
 from analyzer.kubeproxy.routes.source_parts import SourceParts
 from analyzer.kubeproxy.source_part import SourcePart, as_one
-from analyzer.kubeproxy.view import Frontend, Route, Share, Source, open_as
+from analyzer.kubeproxy.view import Frontend, Route, Share, Source
 from analyzer.model.addresses import Address
 from analyzer.model.devices import Side
 from analyzer.model.intervals import everything, joined
@@ -73,7 +73,7 @@ class SourceRoutes:
             if (r := regions[s]) is not None and (self._own or not ways[s].asks_own_sources)
         }
         pods = {s: (r, self._walks.as_hairpin(ways[s])) for s, r in within.items()}
-        yield open_as(self._hairpin(frontend, found, pods, explore), found), None
+        yield _open_as(self._hairpin(frontend, found, pods, explore), found), None
 
     def _ways(
         self, regions: Mapping[Source, Region | None], explore: Explore
@@ -191,3 +191,9 @@ def _is_same(one: Route, other: Route, address: Address | None) -> bool:
         other.unresolved,
         other.astray,
     )
+
+
+def _open_as(hairpin: Route, others: Iterable[Route]) -> Route:
+    """Return a hairpin route as open as the others: flows of unknown endpoints may return too."""
+    unresolved = max([hairpin.unresolved, *[route.unresolved for route in others]])
+    return replace(hairpin, unresolved=unresolved) if unresolved else hairpin
