@@ -125,8 +125,8 @@ class Effort:
         joined, as are all if the chance of each packet is known (`drawn`), only after many packets
         have come to `place` in the same way.
         """
-        bare = replace(one, mark=Mark(), flow_mark=Mark())
-        if bare != replace(other, mark=Mark(), flow_mark=Mark()):
+        bare = _bare(one)
+        if bare != _bare(other):
             return None
         both = _joined(one, other)
         if not drawn and not self._are_asked(one, other):
@@ -154,6 +154,21 @@ class Effort:
         bits = self.asked_bits()
         return Mark(mark.value & bits, mark.unknown & bits)
 
+    def are_alike(self, one: Packet, other: Packet) -> bool:
+        """Return whether two packets differ at most in bits of marks that no rule matches on."""
+        same = one is other or _bare(one) == _bare(other)
+        return same and not self._are_asked(one, other)
+
+    def as_asked(self, packet: Packet) -> Packet:
+        """Return a packet like one that rules have split from others, as far as any rule can tell.
+
+        Packets from many sources may each have a mark of their own, and be told apart by one bit.
+        """
+        mark, flow_mark = self.asked_of(packet.mark), self.asked_of(packet.flow_mark)
+        if packet.marks is not None or (mark, flow_mark) == (packet.mark, packet.flow_mark):
+            return packet
+        return replace(packet, mark=mark, flow_mark=flow_mark)
+
     def _are_asked(self, one: Packet, other: Packet) -> bool:
         """Return whether a rule matches on a bit of the marks in which two packets differ."""
         return bool(differing_bits(one, other) & self.asked_bits())
@@ -165,6 +180,10 @@ class Effort:
     def note(self, bound: str) -> None:
         """Record a bound that was reached, and what it means for the answer."""
         self.exceeded[bound] = None
+
+
+def _bare(packet: Packet) -> Packet:
+    return replace(packet, mark=Mark(), flow_mark=Mark())
 
 
 def _joined(one: Packet, other: Packet) -> Packet:

@@ -8,10 +8,10 @@ here. The tree is the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby
+from heapq import heappop, heappush
 from typing import NamedTuple
 
-from analyzer.model.intervals import Intervals, common_of, joined
+from analyzer.model.intervals import Interval, Intervals, common_of, joined
 from analyzer.model.iptables.targets import Accept, Drop, Reject
 from analyzer.model.packet import Packet
 from analyzer.model.region import Parted, Region
@@ -22,8 +22,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: Most rules in a row with one outcome that are told apart.
+#: Most rules in a row with one outcome that are told apart, of those by which flows are lost and of
+#: those that let them pass.
 _MOST_APART: Final = 64
+_MOST_PASSING: Final = 8
 
 
 class Decided(NamedTuple):
@@ -76,6 +78,8 @@ def split_in_a_row(
         if inside == region.intervals:  # together they take all
             rest = _end(decided, whole)
             break
+        if not inside:  # rules before it take all of them
+            continue
         if not allowed():
             at, rest = first, None
             break
@@ -88,22 +92,19 @@ def split_in_a_row(
     return rest
 
 
-def together(by: Parted, at: int, asks: Callable[[int], tuple[Intervals, object] | None]) -> Parted:
-    """Return a split like `by`, of all addresses that rules in a row with one outcome match on.
+def together(by: Parted, at: int, asks: Callable[[int], Intervals | None]) -> Parted:
+    """Return a split like `by`, of all addresses that some of the rules in a row match on.
 
-    `asks` returns the addresses that the rule with an index matches on, and its outcome; None: it
-    does not, or there is no such rule. Each of them splits addresses that are no client's, and the
-    traversal begins again for either part: most often the rest is all that there is to evaluate.
+    `asks` returns the addresses that the rule with an index matches on; None: it does not, or there
+    is no such rule. Each of them splits addresses that are no client's, and the traversal begins
+    again for either part: most often the rest is all that there is to evaluate.
     """
-    first = asks(at)
-    if first is None:
-        return by
     asked = [*by.asked]
-    found: tuple[Intervals, object] | None = first
-    while found is not None and found[1] == first[1]:
-        asked += found[0]
+    while (found := asks(at)) is not None and by.region.common(found) != by.region.intervals:
+        asked += found
         at += 1
-        found = asks(at)
+    if len(asked) == len(by.asked):
+        return by
     every = joined(asked)
     inside = by.region.common(every)
     return by if inside == by.region.intervals else Parted(by.region, every, inside)
@@ -120,17 +121,58 @@ class _Taken(NamedTuple):
 def _by_outcome(row: Sequence[_Taken]) -> Iterator[_Taken]:
     """Yield the rules of a row; many with one outcome as one, whose text says how many they are.
 
-    A part of its own for each of thousands of sources that are banned would tell nothing more.
+    A part of its own for each of thousands of sources that are banned would tell nothing more, and
+    which of some rules lets packets pass tells nothing at all.
     """
-    for _, alike in groupby(row, lambda each: (each.decided.outcome, id(each.region))):
-        same = [*alike]
-        if len(same) <= _MOST_APART:
-            yield from same
-            continue
-        at, region, (rule, _, outcome) = same[0]
-        text = f"{rule.raw} (or one of {len(same) - 1:,} more such rules after it)"
-        asked = joined(i for each in same for i in each.decided.asked)
-        yield _Taken(at, region, Decided(replace(rule, raw=text), asked, outcome))
+    if row and row[0].region is not row[-1].region:  # a rule before has split those of the first
+        yield row[0]
+        row = row[1:]
+    alike: dict[object, list[int]] = {}
+    for number, each in enumerate(row):
+        alike.setdefault(each.decided.outcome, []).append(number)
+    many = {outcome for outcome, same in alike.items() if len(same) > _most_apart(outcome)}
+    taken = _first_of(row) if many else []
+    for number, each in enumerate(row):
+        rule, _, outcome = each.decided
+        if not many:
+            yield each
+        elif outcome not in many:
+            yield each._replace(decided=Decided(rule, taken[number], outcome))
+        elif number == alike[outcome][0]:
+            text = f"{rule.raw} (or one of {len(alike[outcome]) - 1:,} more such rules after it)"
+            asked = joined(i for n in alike[outcome] for i in taken[n])
+            yield each._replace(decided=Decided(replace(rule, raw=text), asked, outcome))
+
+
+def _most_apart(outcome: object) -> int:
+    return _MOST_PASSING if isinstance(outcome, Accept | FellThrough) else _MOST_APART
+
+
+def _first_of(row: Sequence[_Taken]) -> list[Intervals]:
+    """Return for each rule the addresses that it matches on and no rule before it does."""
+    begins = sorted(
+        (low, n, high) for n, each in enumerate(row) for low, high in each.decided.asked
+    )
+    found: list[list[Interval]] = [[] for _ in row]
+    #: The rules that match on the address `at`, and the last address that they do: first the first.
+    open_at: list[tuple[int, int]] = []
+    number = at = 0
+    while number < len(begins) or open_at:
+        if not open_at:
+            at = max(at, begins[number][0])
+        while number < len(begins) and begins[number][0] <= at:
+            _, rule, last = begins[number]
+            heappush(open_at, (rule, last))
+            number += 1
+        while open_at and open_at[0][1] < at:
+            heappop(open_at)
+        if open_at:
+            rule, last = open_at[0]
+            if number < len(begins):
+                last = min(last, begins[number][0] - 1)
+            found[rule].append((at, last))
+            at = last + 1
+    return [*map(joined, found)]
 
 
 def _end(decided: Decided, packet: Packet) -> Leaf:

@@ -16,7 +16,7 @@ Source: Linux, net/ipv4/netfilter/ip_tables.c, ``ipt_do_table``, and net/netfilt
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from analyzer.model.intervals import Intervals
@@ -73,10 +73,8 @@ class Walks(ABC):
         """Return whether a place is past the last rule of a chain of the table."""
 
     @abstractmethod
-    def _matched_at(
-        self, chain: str, at: int, is_source: bool
-    ) -> tuple[Intervals, Hashable] | None:
-        """Return the sources, or the destinations, that a rule matches, and what it does.
+    def _matched_at(self, chain: str, at: int, is_source: bool) -> Intervals | None:
+        """Return the sources, or the destinations, that a rule matches.
 
         None: it matches not exactly one network, or there is no such rule.
         """

@@ -92,7 +92,7 @@ def test_answers_end_as_those_of_each_endpoint_alone(made: object, rows: list[_R
 
 
 def test_a_row_is_split_off_at_once() -> None:
-    asks = [(((at, at),), "drop") for at in (3, 5, 7)] + [(((9, 9),), "accept")]
+    asks = [((at, at),) for at in (3, 5, 7)] + [((0, 20),), ((9, 9),)]
     region = Region(4, ((0, 20),))
     by = Parted(region, ((5, 5),), ((5, 5),))
     found = together(by, 1, lambda at: asks[at] if at < len(asks) else None)
@@ -104,7 +104,7 @@ def test_a_row_is_split_off_at_once() -> None:
 def test_a_row_that_takes_all_is_split_one_by_one() -> None:
     region = Region(4, ((0, 5),))
     by = Parted(region, ((5, 5),), ((5, 5),))
-    asks = [(((0, 5),), "drop"), None]
+    asks = [((0, 2),), ((3, 4),), None]
     assert together(by, 0, lambda at: asks[at]) is by
 
 

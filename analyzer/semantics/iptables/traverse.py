@@ -16,7 +16,6 @@ Source: Linux, net/ipv4/netfilter/ip_tables.c, ``ipt_do_table``.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from functools import cached_property, partial
 from types import UnionType
 from typing import assert_never
@@ -160,6 +159,9 @@ class Traversal(Walks):
                 try:
                     result = match_all(rule.matches, packet, self._situation, self.evaluated)
                 except Parted as by:
+                    if self._is_in_vain(packet, rule):
+                        packet, position = packet.from_all(), at + 1
+                        break
                     marked = self._marked_by_source(by, packet, rule)
                     if marked is not None:
                         packet, position = marked, at + 1
@@ -181,7 +183,10 @@ class Traversal(Walks):
                     path.passes(rule, *passed.rules)
                     if passed.packet == packet:
                         continue
+                    is_split = asked is not packet
                     packet, position = passed.packet, at + 1
+                    if is_split:
+                        packet = self.effort.as_asked(packet)
                     sent.clear()
                     break  # the packet has changed: other rules may match from here on
                 behind = RulePosition(start.chain, at + 1)
@@ -235,15 +240,13 @@ class Traversal(Walks):
             else:
                 return path.tree(left(packet))
 
-    def _matched_at(
-        self, chain: str, at: int, is_source: bool
-    ) -> tuple[Intervals, Hashable] | None:
+    def _matched_at(self, chain: str, at: int, is_source: bool) -> Intervals | None:
         rules = self._table.chains[chain].rules
         if at >= len(rules):
             return None
         kind = MatchSource if is_source else MatchDestination
         asked = [each.network for each in rules[at].matches if isinstance(each, kind)]
-        return ((span(asked[0]),), rules[at].target) if len(asked) == 1 else None
+        return (span(asked[0]),) if len(asked) == 1 else None
 
     def _in_a_row(self, chain: str, at: int, packet: Packet) -> Tree | None:
         """Return what happens to a packet whose sources several rules in a row split, or None."""
@@ -272,6 +275,17 @@ class Traversal(Walks):
         if found is not None:
             self.effort.join(by.asked, id(rule))
         return found
+
+    def _is_in_vain(self, packet: Packet, rule: Rule) -> bool:
+        """Return whether no rule can tell packets that have matched this one from others.
+
+        For example, it logs them, or sets a bit of their mark that no rule matches on.
+        """
+        if packet.marks is not None:
+            return False  # then they have a mark for each part of their sources
+        whole = packet.from_all()
+        passed = passed_by(whole, rule, self._situation)
+        return passed is not None and self.effort.are_alike(whole, passed)
 
     def _passed(self, packet: Packet, rule: Rule) -> Leaf | None:
         """Return the packet, and the rules that match, if the chain certainly continues.

@@ -135,7 +135,9 @@ class RuleWalk:
             try:
                 reached = self._meet(each, at, packet)
             except Parted as by:
-                if isinstance(each, Match) and self._changes_nothing(at + 1, packet):
+                if isinstance(each, Match) and (
+                    self._changes_nothing(at + 1, packet) or self._marks_in_vain(at + 1, packet)
+                ):
                     return packet.from_all()
                 row = None if first else self._walks.in_a_row(self.place, came)
                 if row is not None:
@@ -158,7 +160,8 @@ class RuleWalk:
                 case _:
                     packet = reached
         self._path.passes(self._rule)
-        return packet.from_all()
+        whole = packet.from_all()
+        return whole if came.from_all() is came else self._walks.effort.as_asked(whole)
 
     def _meet(
         self, given: Statement, at: int, packet: Packet
@@ -286,6 +289,13 @@ class RuleWalk:
                 case _:
                     return None
         return packet
+
+    def _marks_in_vain(self, first: int, packet: Packet) -> bool:
+        """Return whether the rest of the rule sets only bits of marks that no rule matches on."""
+        if any(isinstance(each, Jump) for each in self._rule.statements[first:]):
+            return False  # not to enter a chain for it
+        marked = self._marked(first, whole := packet.from_all())
+        return marked is not None and self._walks.effort.are_alike(whole, marked)
 
     def _matched(self, result: MatchResult, at: int, packet: Packet) -> Packet | _Behind | None:
         if result.known is Ternary.FALSE or not result.chance:

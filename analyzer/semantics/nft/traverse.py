@@ -13,7 +13,6 @@ Source: Linux, net/netfilter/nf_tables_core.c, ``nft_do_chain``.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from functools import cached_property, partial
 
 from analyzer.model.intervals import Intervals
@@ -94,12 +93,10 @@ class NftTraversal(Walks):
 
         return split_in_a_row(behind.at - 1, packet, decides, self.effort.parts, goes_on)
 
-    def _matched_at(
-        self, chain: str, at: int, is_source: bool
-    ) -> tuple[Intervals, Hashable] | None:
+    def _matched_at(self, chain: str, at: int, is_source: bool) -> Intervals | None:
         rules = self._table.chains[chain].rules
         found = source_of(rules[at], "saddr" if is_source else "daddr") if at < len(rules) else None
-        return None if found is None else (found[1], rules[at].statements[-1])
+        return None if found is None else found[1]
 
     @cached_property
     def _deciding(self) -> DecidingRules:
