@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from ipaddress import IPv4Address, IPv6Address
 from typing import TypeAlias
 
@@ -237,7 +237,7 @@ def _at_any_port(protocol: str, count: str, inner: str) -> PlainChain | None:
     return _plain(protocol, [_host(host) for host, *_ in ends], [port for *_, port in ends])
 
 
-@cache
+@lru_cache(maxsize=256)
 def _drawing(count: int, port: str) -> str:
     """Return how a map of this many endpoints at a port is written, with a place for each."""
     return ", ".join([f"{at} : %s . {port}" for at in range(count)])
