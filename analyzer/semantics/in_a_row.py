@@ -3,6 +3,10 @@
 Each of these rules splits the sources of a packet, or the destinations of an answer. To begin the
 traversal again after each split, once for either part, takes ten times as long as to split them
 here. The tree is the same.
+
+Where nothing is known of the sources, each of these rules may match or not. If many in a row have
+one outcome, the tree has one fork for all of them: bounds are the same, as an outcome that any of
+several rules may bring about is as likely as one that a single rule may.
 """
 
 from __future__ import annotations
@@ -110,6 +114,30 @@ def together(by: Parted, at: int, asks: Callable[[int], Intervals | None]) -> Pa
     return by if inside == by.region.intervals else Parted(by.region, every, inside)
 
 
+def as_few(row: Sequence[tuple[AnyRule, Leaf, int]]) -> list[tuple[AnyRule, Leaf]]:
+    """Return the rules of a row that may all end the traversal; too many with one outcome as one.
+
+    The number of each is that of rules like it that follow it and are left out.
+    """
+    many: dict[object, int] = {}
+    for _, leaf, others in row:
+        many[leaf.outcome] = many.get(leaf.outcome, 0) + 1 + others
+    found: dict[object, tuple[AnyRule, Leaf]] = {}
+    for number, (rule, leaf, _) in enumerate(row):
+        if not is_long(many[leaf.outcome], leaf.outcome):
+            found[number] = rule, leaf
+        elif leaf.outcome not in found:
+            first = _of_many(rule, many[leaf.outcome] - 1)
+            found[leaf.outcome] = first, Leaf(leaf.outcome, leaf.packet, (first,))
+    return [*found.values()]
+
+
+def is_long(many: int, outcome: object) -> bool:
+    """Return whether a row has too many rules with one outcome to tell them apart."""
+    passes = isinstance(outcome, Accept | FellThrough)
+    return many > (_MOST_PASSING if passes else _MOST_APART)
+
+
 class _Taken(NamedTuple):
     """What the rule with index `at` takes of a region, which is a part of it."""
 
@@ -130,7 +158,7 @@ def _by_outcome(row: Sequence[_Taken]) -> Iterator[_Taken]:
     alike: dict[object, list[int]] = {}
     for number, each in enumerate(row):
         alike.setdefault(each.decided.outcome, []).append(number)
-    many = {outcome for outcome, same in alike.items() if len(same) > _most_apart(outcome)}
+    many = {outcome for outcome, same in alike.items() if is_long(len(same), outcome)}
     taken = _first_of(row) if many else []
     for number, each in enumerate(row):
         rule, _, outcome = each.decided
@@ -139,13 +167,10 @@ def _by_outcome(row: Sequence[_Taken]) -> Iterator[_Taken]:
         elif outcome not in many:
             yield each._replace(decided=Decided(rule, taken[number], outcome))
         elif number == alike[outcome][0]:
-            text = f"{rule.raw} (or one of {len(alike[outcome]) - 1:,} more such rules after it)"
             asked = joined(i for n in alike[outcome] for i in taken[n])
-            yield each._replace(decided=Decided(replace(rule, raw=text), asked, outcome))
-
-
-def _most_apart(outcome: object) -> int:
-    return _MOST_PASSING if isinstance(outcome, Accept | FellThrough) else _MOST_APART
+            yield each._replace(
+                decided=Decided(_of_many(rule, len(alike[outcome]) - 1), asked, outcome)
+            )
 
 
 def _first_of(row: Sequence[_Taken]) -> list[Intervals]:
@@ -173,6 +198,11 @@ def _first_of(row: Sequence[_Taken]) -> list[Intervals]:
             found[rule].append((at, last))
             at = last + 1
     return [*map(joined, found)]
+
+
+def _of_many(rule: AnyRule, others: int) -> AnyRule:
+    """Return a rule whose text says how many others after it do the same."""
+    return replace(rule, raw=f"{rule.raw} (or one of {others:,} more such rules after it)")
 
 
 def _end(decided: Decided, packet: Packet) -> Leaf:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 
 from analyzer.model.probability import ALWAYS, NEVER, Dyadic
-from analyzer.semantics.tree import AnyRule, Chance, Either, Tree, after_all
+from analyzer.semantics.tree import AnyRule, Chance, Either, Leaf, Tree, after_all
 
 
 class Path:
@@ -18,15 +18,19 @@ class Path:
         self._passed: list[AnyRule] = []
         self._branches: list[tuple[Dyadic, Tree]] = []
         self._left = ALWAYS
+        #: Rules in a row that may end the traversal, how, and how many with that outcome follow.
+        self._row: list[tuple[AnyRule, Leaf, int]] = []
 
     def branches(self, chance: Dyadic, taken: Tree) -> bool:
         """Add a branch that is drawn with `chance`; return whether nothing else is left."""
+        self._close_row()
         self._branches.append((self._left * chance, taken))
         self._left = self._left * ~chance
         return not self._left
 
     def draws(self, branches: Sequence[tuple[Dyadic, Tree]]) -> bool:
         """Add the branches of one draw, which may select none; return whether nothing is left."""
+        self._close_row()
         before = self._left
         self._branches += [(before * chance, taken) for chance, taken in branches]
         drawn = reduce(Dyadic.__add__, (chance for chance, _ in branches), NEVER)
@@ -57,13 +61,41 @@ class Path:
             )
         )
 
+    def may_end(self, rule: AnyRule, taken: Tree, others: int = 0) -> None:
+        """Add what follows if a rule matches of which that is not known.
+
+        Of rules in a row that end the traversal, many with one outcome become one fork; `others` of
+        them follow this one.
+        """
+        if not isinstance(taken, Leaf) or len(taken.rules) != 1:
+            self.may_branch(ALWAYS, taken, because_of(rule))
+            return
+        if self._row and taken.packet is not self._row[-1][1].packet:
+            self._close_row()
+        if not self._row:
+            self._close()
+        self._row.append((rule, taken, others))
+
     def passes(self, *rules: AnyRule) -> None:
         """Record rules that certainly match and let the traversal continue."""
-        if self._branches:
+        if self._branches or self._row:
             self._close()
         self._passed += rules
 
+    def _close_row(self) -> None:
+        if not self._row:
+            return
+        row, self._row = self._row, []
+        trees = [(rule, taken) for rule, taken, _ in row]
+        if len(row) > 1 or row[0][2]:
+            from analyzer.semantics.in_a_row import as_few  # few dumps need it
+
+            trees = as_few(row)
+        for rule, taken in trees:
+            self.may_branch(ALWAYS, taken, because_of(rule))
+
     def _close(self) -> None:
+        self._close_row()
         if self._passed:
             rules, self._passed = tuple(self._passed), []
             self._around.append(lambda rest: after_all(rules, rest))
@@ -74,6 +106,7 @@ class Path:
 
     def tree(self, rest: Tree | None) -> Tree:
         """Return the tree, with `rest` at its end; None if no probability is left."""
+        self._close_row()
         if rest is not None and not self._branches:
             tree = rest
         else:
@@ -84,6 +117,11 @@ class Path:
         for around in reversed(self._around):
             tree = around(tree)
         return tree
+
+
+def because_of(rule: AnyRule) -> str:
+    """Return the reason for a fork: it is not known whether a rule matches."""
+    return f"{rule.location}: {rule.raw}"
 
 
 def chance_of(branches: list[tuple[Dyadic, Tree]]) -> Tree:

@@ -74,7 +74,7 @@ from analyzer.semantics.iptables.index import ChainIndex
 from analyzer.semantics.iptables.matching import match_all
 from analyzer.semantics.iptables.passing import may_expire, passed_by
 from analyzer.semantics.match_result import CERTAIN
-from analyzer.semantics.path import Path
+from analyzer.semantics.path import Path, because_of
 from analyzer.semantics.positions import RulePosition, Walks, left, missing
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.translation import masqueraded, redirected, sourced, translated
@@ -215,7 +215,7 @@ class Traversal(Walks):
                     if key not in sent or result.chance != ALWAYS:
                         taken = self._take_by_device(rule, inside, _with_devices_of(packet, came))
                         taken = after(rule, taken or self._take(rule, behind, packet))
-                        path.may_branch(result.chance, taken, f"{rule.location}: {rule.raw}")
+                        path.may_branch(result.chance, taken, because_of(rule))
                         if result.chance == ALWAYS:  # else of another device less may come to it
                             sent[key] = taken
                     if outside is not packet:
@@ -229,8 +229,10 @@ class Traversal(Walks):
                 if told and result is CERTAIN and self._by_device.key(rule) in sent:
                     return path.tree(sent[self._by_device.key(rule)])  # of the last device
                 taken = after(rule, self._take(rule, behind, packet))
-                if result.known is Ternary.UNKNOWN:
-                    path.may_branch(result.chance, taken, f"{rule.location}: {rule.raw}")
+                if result.known is Ternary.UNKNOWN and result.chance == ALWAYS:
+                    path.may_end(rule, taken)
+                elif result.known is Ternary.UNKNOWN:
+                    path.may_branch(result.chance, taken, because_of(rule))
                 elif path.branches(result.chance, taken):
                     return path.tree(None)
                 # A chain that returned has evaluated the rest already: share it.

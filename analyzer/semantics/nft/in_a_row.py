@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from analyzer.model.intervals import Intervals
+from typing import NamedTuple
+
+from analyzer.model.bits import ANY
+from analyzer.model.intervals import Intervals, everything
 from analyzer.model.iptables import targets
 from analyzer.model.nft.expressions import Accept, Drop, Return
 from analyzer.model.nft.ruleset import Rule, Table
@@ -10,15 +13,34 @@ from analyzer.model.nft.statements import Counter, Log, Match, Reject
 from analyzer.model.packet import Packet
 from analyzer.model.region import Parted
 from analyzer.model.ternary import Ternary
-from analyzer.semantics.in_a_row import Decided
+from analyzer.semantics.in_a_row import Decided, is_long
+from analyzer.semantics.masquerade import is_from_masquerade, is_to_masquerade
 from analyzer.semantics.match_result import CERTAIN
 from analyzer.semantics.nft.chain_index import source_of
 from analyzer.semantics.nft.rejects import is_rejected, reject_name
-from analyzer.semantics.tree import FellThrough
+from analyzer.semantics.tree import AnyRule, FellThrough, Leaf
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from analyzer.semantics.nft.traverse import NftTraversal
+
+
+class Row(NamedTuple):
+    """A long row of rules of which each decides on one network's packets, all in one way.
+
+    Attributes:
+        others: how many follow the first.
+        behind: the index of the rule after the last of them.
+    """
+
+    first: AnyRule
+    outcome: targets.Accept | targets.Drop | targets.Reject | FellThrough
+    others: int
+    behind: int
+
+    def taken(self, packet: Packet) -> Leaf:
+        """Return what happens to a packet that the first of them matches."""
+        return Leaf(self.outcome, packet, (self.first,))
 
 
 class DecidingRules:
@@ -28,6 +50,7 @@ class DecidingRules:
         self._table = table
         self._walks = walks
         self._of_all: dict[tuple[str, int, str], Decided | None] = {}
+        self._rows: dict[tuple[str, int, str], Row | None] = {}
 
     def decides(self, chain: str, at: int, packet: Packet) -> Decided | None:
         """Return what a rule does with packets like this one from the sources that it matches.
@@ -39,10 +62,59 @@ class DecidingRules:
         if at >= len(rules):
             return None
         field = "daddr" if packet.is_answer else "saddr"
+        return self._on_all(chain, at, field) or _decides(rules[at], packet, self._walks)
+
+    def row(self, chain: str, at: int, packet: Packet) -> Row | None:
+        """Return the long row of rules from `at` on of which any may decide on a packet.
+
+        None: something is known of the address that they match on, there are few, or they do more
+        than decide on one network's packets.
+        """
+        for field in ("saddr", "daddr"):
+            if self._is_unknown(packet, field):
+                key = chain, at, field
+                if key not in self._rows:
+                    self._rows[key] = self._row(*key)
+                if self._rows[key] is not None:
+                    return self._rows[key]
+        return None
+
+    def _on_all(self, chain: str, at: int, field: str) -> Decided | None:
         key = chain, at, field
         if key not in self._of_all:
-            self._of_all[key] = _decides_on_all(rules[at], field, self._walks.family)
-        return self._of_all[key] or _decides(rules[at], packet, self._walks)
+            rule = self._table.chains[chain].rules[at]
+            self._of_all[key] = _decides_on_all(rule, field, self._walks.family)
+        return self._of_all[key]
+
+    def _is_unknown(self, packet: Packet, field: str) -> bool:
+        """Return whether nothing is known of an address of a packet."""
+        if field == "saddr":
+            known, by_masquerade = packet.source or packet.sources, is_from_masquerade(packet)
+        else:
+            known, by_masquerade = (
+                packet.destination or packet.destinations,
+                is_to_masquerade(packet),
+            )
+        chosen = self._walks.situation.masquerades
+        return known is None and (not by_masquerade or chosen is None or chosen.bits is ANY)
+
+    def _row(self, chain: str, start: int, field: str) -> Row | None:
+        rules = self._table.chains[chain].rules
+        every = (everything(4 if self._walks.family == "ip" else 6),)
+        found: list[Decided] = []
+        at = start
+        while at < len(rules):
+            decided = self._on_all(chain, at, field)
+            if decided is None or decided.asked == every:
+                break
+            if decided.asked:  # else it is for the other family
+                if found and decided.outcome != found[0].outcome:
+                    break
+                found.append(decided)
+            at += 1
+        if not found or not is_long(len(found), found[0].outcome):
+            return None
+        return Row(found[0].rule, found[0].outcome, len(found) - 1, at)
 
 
 def _decides_on_all(rule: Rule, field: str, family: str) -> Decided | None:

@@ -49,7 +49,7 @@ from analyzer.model.nft.statements import (
     Xt,
 )
 from analyzer.model.packet import UNKNOWN_PACKET, Packet
-from analyzer.model.probability import Dyadic
+from analyzer.model.probability import ALWAYS, Dyadic
 from analyzer.model.region import Parted
 from analyzer.model.ternary import Ternary
 from analyzer.model.value import value
@@ -57,7 +57,7 @@ from analyzer.semantics.flow_matching import connection_limit, is_under_limits
 from analyzer.semantics.match_result import CERTAIN, MatchResult
 from analyzer.semantics.nft.asks import asks
 from analyzer.semantics.nft.rejects import is_rejected, reject_name
-from analyzer.semantics.path import Path
+from analyzer.semantics.path import Path, because_of
 from analyzer.semantics.positions import RulePosition, left
 from analyzer.semantics.tree import Either, FellThrough, Leaf, Tree, Unresolved, after
 
@@ -316,7 +316,9 @@ class RuleWalk:
         follows = self._rule.statements[at + 1 : at + 2]
         same = packet if any(isinstance(s, Match) for s in follows) else packet.from_all()
         taken = self._walks.rest_of(self, at + 1, same)
-        if result.known is Ternary.UNKNOWN:
+        if result.known is Ternary.UNKNOWN and result.chance == ALWAYS:
+            self._path.may_end(self._rule, taken)
+        elif result.known is Ternary.UNKNOWN:
             self._path.may_branch(result.chance, taken, self._because)
         else:
             self._path.branches(result.chance, taken)
@@ -377,7 +379,7 @@ class RuleWalk:
 
     @property
     def _because(self) -> str:
-        return f"{self._rule.location}: {self._rule.raw}"
+        return because_of(self._rule)
 
     def _fork(
         self, ways: Sequence[_Alternative], applies: Ternary, *, is_sure: bool = True

@@ -22,7 +22,7 @@ from analyzer.model.packet import Packet
 from analyzer.semantics.effort import Effort
 from analyzer.semantics.match_result import MatchResult
 from analyzer.semantics.nft.asks import asks, asks_affinity
-from analyzer.semantics.nft.chain_index import NftChainIndex, source_of
+from analyzer.semantics.nft.chain_index import WORTHWHILE, NftChainIndex, source_of
 from analyzer.semantics.nft.changes import Changes
 from analyzer.semantics.nft.matching import Lookups
 from analyzer.semantics.nft.nat import NatStatements
@@ -125,6 +125,14 @@ class NftTraversal(Walks):
             packet = whole
             at = index.following(packet, start.at + 1)
         while at < len(rules):
+            row = None
+            if not statement and len(rules) >= WORTHWHILE:
+                row = self._deciding.row(start.chain, at, packet)
+            if row is not None:
+                packet = packet.from_all()
+                path.may_end(row.first, row.taken(packet), row.others)
+                at = index.following(packet, row.behind)
+                continue
             behind = RulePosition(start.chain, at + 1)
             met = RuleWalk(self, path, rules[at], behind)
             reached = met.walk(statement, packet)

@@ -20,7 +20,8 @@ from analyzer.semantics.effort import Effort
 from analyzer.semantics.iptables.in_a_row import decides as decides_on
 from analyzer.semantics.iptables.traverse import Traversal
 from analyzer.semantics.parts import holds
-from analyzer.semantics.tree import BySource, Leaf, Tree
+from analyzer.semantics.shares import shares
+from analyzer.semantics.tree import BySource, Either, Leaf, Tree, every_leaf
 from tests.support.effort import examples
 from tests.support.strategies import by_source
 from tests.support.strategies.by_source import ANSWER, CAME, SITUATION
@@ -169,3 +170,47 @@ def test_flows_back_to_their_source_are_split_elsewhere() -> None:
         pytest.fail("no rule is looked at")
 
     assert rows_in_a_row.split_in_a_row(0, packet, fails, lambda: True, fails) is None
+
+
+@examples(60, 2_000)
+@given(ROWS, st.booleans())
+def test_one_fork_for_many_that_may_match_has_the_bounds_of_each(
+    rows: list[str], is_answer: bool
+) -> None:
+    text, packet = blocking(*rows), replace(CAME, sources=None)
+    if is_answer:
+        text = text.replace("-s ", "-d ").replace("--src-type", "--dst-type")
+        packet = replace(ANSWER, destinations=None)
+
+    def key(leaf: Leaf) -> object:
+        return str(leaf.outcome), leaf.packet.mark
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows_in_a_row, "_MOST_APART", 1)
+        patch.setattr(rows_in_a_row, "_MOST_PASSING", 1)
+        found = shares(tree_of(text, in_a_row=True, packet=packet), key)
+    apart = shares(tree_of(text, in_a_row=True, packet=packet), key)
+    assert dict(found.bounds) == dict(apart.bounds)
+    assert found.unresolved == apart.unresolved
+
+
+@pytest.mark.parametrize("known", [None, 65])
+def test_thousands_that_may_match_are_one_fork(known: int | None) -> None:
+    rows = [f"-s 10.{at >> 8}.{at & 255}.1 -j DROP" for at in range(known or 2_000)]
+    rows += ["-p tcp -j LOG", "-s 10.99.0.1 -j ACCEPT"]
+    tree = tree_of(blocking(*rows), in_a_row=True, packet=replace(CAME, sources=None))
+    assert isinstance(tree, Either)
+    banned, rest = tree.branches
+    assert isinstance(banned, Leaf)
+    more = f"{(known or 2_000) - 1:,} more such rules after it"
+    assert banned.rules[0].raw == f"-A FORWARD {rows[0]} (or one of {more})"
+    assert tree.because.endswith(banned.rules[0].raw)
+    assert isinstance(rest, Either)
+    assert [str(leaf.outcome) for leaf in every_leaf(rest)] == ["Accept()", "FellThrough()"]
+
+
+def test_a_few_that_may_match_are_told_apart() -> None:
+    rows = [f"-s 10.0.{at}.1 -j DROP" for at in range(64)]
+    tree = tree_of(blocking(*rows), in_a_row=True, packet=replace(CAME, sources=None))
+    raws = [rule.raw for leaf in every_leaf(tree) for rule in leaf.rules]
+    assert raws == [f"-A FORWARD {row}" for row in rows]

@@ -10,18 +10,18 @@ from analyzer.model.addresses import Address
 from analyzer.model.intervals import everything
 from analyzer.model.nft.ruleset import NftRuleset, Table
 from analyzer.model.packet import Packet
-from analyzer.model.region import Region
+from analyzer.model.region import Parted, Region
 from analyzer.model.value import replace
 from analyzer.parsers.formats import read_ruleset
 from analyzer.semantics import in_a_row as rows_in_a_row
 from analyzer.semantics.conditions import leaves_by_source
 from analyzer.semantics.effort import Effort
-from analyzer.semantics.nft import chain_index
+from analyzer.semantics.nft import chain_index, traverse
 from analyzer.semantics.nft.in_a_row import DecidingRules
 from analyzer.semantics.nft.traverse import NftTraversal
 from analyzer.semantics.parts import holds
 from analyzer.semantics.shares import shares_by_source
-from analyzer.semantics.tree import BySource, Leaf, Tree
+from analyzer.semantics.tree import BySource, Either, Leaf, Tree, every_leaf
 from tests.support.effort import examples
 from tests.support.strategies import by_source
 from tests.support.strategies.by_source import ANSWER, CAME, SITUATION
@@ -180,3 +180,102 @@ def test_a_rule_decides_where_it_is_certain(row: str, decides: bool | None) -> N
     found = deciding.decides("forward", 0, CAME)
     assert (found if found is None else bool(found.asked)) is decides
     assert deciding.decides("forward", 1, CAME) is None
+
+
+def bounds(rows: list[str], packet: Packet, *, in_a_row: bool) -> tuple[object, object]:
+    """Return how often a packet ends how, with one fork for rules in a row that may match."""
+    with pytest.MonkeyPatch.context() as patch:
+        if in_a_row:
+            patch.setattr(rows_in_a_row, "_MOST_APART", 1)
+            patch.setattr(rows_in_a_row, "_MOST_PASSING", 1)
+            patch.setattr(traverse, "WORTHWHILE", 0)
+        else:
+            patch.setattr(DecidingRules, "row", lambda *_: None)
+        tree = tree_of(*rows, in_a_row=True, packet=packet)
+    found = shares_by_source(tree, lambda leaf: (str(leaf.outcome), leaf.packet.mark))
+    numbers = [int(each) for each in by_source.ADDRESSES]
+    told = [[dict(s.bounds) for where, s in found if holds(where, n)] for n in numbers]
+    return told, [[s.unresolved for where, s in found if holds(where, n)] for n in numbers]
+
+
+#: Mostly those that decide on one network alone.
+LONG_ROWS = st.lists(
+    ROWS.map(lambda rows: rows[:2])
+    | st.lists(
+        st.sampled_from(
+            [
+                "ip saddr 10.0.0.2 drop",
+                "counter ip saddr 10.0.0.4/31 log drop",
+                "ip6 saddr fd00::/8 drop",
+                "ip saddr 10.0.0.3 accept",
+                "ip saddr 0.0.0.0/0 drop",
+                "ip daddr 10.0.0.4 drop",
+                "ip daddr 10.0.0.6/31 return",
+            ]
+        ),
+        max_size=4,
+    ),
+    max_size=4,
+).map(lambda lists: [row for rows in lists for row in rows])
+
+
+@examples(60, 3_000)
+@given(
+    LONG_ROWS,
+    st.sampled_from(
+        [
+            replace(CAME, sources=None),
+            CAME,
+            replace(CAME, destination=None),
+            replace(ANSWER, destinations=None),
+            ANSWER,
+            replace(ANSWER, source=None, destinations=None),
+            replace(CAME, sources=None, masqueraded=True, is_masquerades=True),
+        ]
+    ),
+)
+def test_one_fork_for_many_that_may_match_has_the_bounds_of_each(
+    rows: list[str], packet: Packet
+) -> None:
+    try:
+        apart = bounds(rows, packet, in_a_row=False)
+    except Parted:  # endpoints are told apart
+        with pytest.raises(Parted):
+            bounds(rows, packet, in_a_row=True)
+        return
+    assert bounds(rows, packet, in_a_row=True) == apart
+
+
+def test_thousands_that_may_match_are_one_fork() -> None:
+    rows = [f"ip saddr 10.{at >> 8}.{at & 255}.1 drop" for at in range(2_000)]
+    rows[1] = "ip6 saddr fd00::1 drop"
+    tree = tree_of(
+        *rows, "ip saddr 10.9.0.1 accept", in_a_row=True, packet=replace(CAME, sources=None)
+    )
+    assert isinstance(tree, Either)
+    banned, rest = tree.branches
+    assert isinstance(banned, Leaf)
+    assert banned.rules[0].raw == f"{rows[0]} (or one of 1,998 more such rules after it)"
+    assert isinstance(rest, Either)
+    assert [str(leaf.outcome) for leaf in every_leaf(rest)] == ["Accept()", "FellThrough()"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [
+        (["ip saddr 10.0.0.1 drop"] * 65, (64, 65)),
+        (["ip saddr 10.0.0.1 drop", "ip6 saddr fd00::1 accept"] * 65, (64, 130)),
+        (["ip saddr 10.0.0.1 drop"] * 66 + ["ip saddr 10.0.0.1 accept"] * 66, (65, 66)),
+        (["ip saddr 10.0.0.1 drop"] * 66 + ["ip saddr 0.0.0.0/0 drop"], (65, 66)),
+        (["ip saddr 10.0.0.1 drop"] * 64, None),
+        (["ip saddr 10.0.0.1 jump a"] * 65, None),
+        (["ip daddr 10.0.0.1 drop"] * 65, None),
+    ],
+)
+def test_a_long_row_ends_where_something_else_is_decided(
+    rows: list[str], found: tuple[int, int] | None
+) -> None:
+    rules = table(*rows)
+    row = DecidingRules(rules, walks(rules)).row("forward", 0, replace(CAME, sources=None))
+    assert (row and (row.others, row.behind)) == found
+    assert DecidingRules(rules, walks(rules)).row("forward", 0, CAME) is None
