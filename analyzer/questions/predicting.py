@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from analyzer.errors import InputError, UsageError, suggestion
 from analyzer.inputs.api_objects import ApiObjects
@@ -59,6 +59,8 @@ class Everywhere:
         absent: the selected ones that no node's rules have.
         file: their source, for messages.
         grounds: how they were predicted, or the dumps that they were read from.
+        but: the same, of which it does not matter what the dumps of some nodes show or lack: a
+            dead node sends no flows.
     """
 
     view: View
@@ -67,6 +69,7 @@ class Everywhere:
     file: str
     grounds: Prediction | FromDumps
     diagnostics: tuple[Diagnostic, ...]
+    but: Callable[[Collection[str]], Everywhere]
     absent: Absent = Absent()
 
     @property
@@ -149,52 +152,81 @@ def everywhere(options: SimpleNamespace, objects: ApiObjects) -> Everywhere:
         services, prediction = predict(
             objects.items, objects.cluster, found.settings, seed, advance
         )
-    file = ", ".join(options.from_objects)
-    diagnostics = [
-        *_malformed(file, prediction.malformed),
-        *_differing(file, prediction),
-    ]
     prediction = replace(prediction, assumed=found.words)
-    dumped = _Dumped(services=services)
-    if options.dumps:
-        dumped = _with_dumps(options, services, prediction)
-        services, diagnostics = dumped.services, [*diagnostics, *dumped.diagnostics]
-        prediction = replace(prediction, dumps=dumped.nodes)
-    wrong = set(prediction.left_out)
-    services = tuple(each for each in services if each.service.name.text not in wrong)
-    shown = tuple(each.service for each in services)
-    view = View(
-        services=shown,
-        mode=found.settings.mode,
-        node=None,
-        diagnostics=tuple(diagnostics),
-        cut=tuple(dict.fromkeys(cut for each in dumped.views for cut in each.cut)),
-        untold=tuple(dict.fromkeys(part for each in dumped.views for part in each.untold)),
-        left_out=tuple(dict.fromkeys(name for each in dumped.views for name in each.left_out)),
-        unled=tuple(dict.fromkeys(name for each in dumped.views for name in each.unled)),
-        in_part=(
-            *_left_out(prediction.malformed, _MALFORMED),
-            *_left_out((name for each in prediction.walked for name in each.differing), _DIFFERING),
-            *dumped.lacking,
-        ),
-    )
-    if not shown:
-        why = next(iter(prediction.malformed), "the objects have none with a ClusterIP")
-        raise InputError(f"{file}: no Service to judge: {why}")
-    absent = absent_of(view, (), (), tells_refusals=True, lists_endpoints=True)
-    absent, asked = selected(options, view, absent, "these objects")
-    if not asked:
-        raise InputError(f"{file}: no Service to judge: no rule jumps to its chains")
-    at = {id(each): every for each, every in zip(shown, services, strict=True)}
-    return Everywhere(
-        view=view,
-        services=tuple(at[id(each)] for each in asked),
-        asked=asked,
-        absent=absent,
-        file=file,
-        grounds=prediction,
-        diagnostics=tuple(diagnostics),
-    )
+    dumps = _dumps_of(options, prediction) if options.dumps else {}
+    return _Predicted(options, services, prediction, dumps).but(frozenset())
+
+
+class _Predicted:
+    """ServicePorts that were predicted, or read from some nodes' dumps."""
+
+    def __init__(
+        self,
+        options: SimpleNamespace,
+        services: Sequence[EveryNode],
+        prediction: Prediction,
+        dumps: Mapping[str, View],
+    ) -> None:
+        self._options = options
+        self._services = services
+        self._prediction = prediction
+        self._dumps = dumps
+
+    def but(self, gone: Collection[str]) -> Everywhere:
+        """Return these, where it does not matter what the dumps of these nodes show or lack.
+
+        Raises:
+            AnalyzerError: the objects do not determine the selected ones.
+        """
+        options, prediction = self._options, self._prediction
+        file = ", ".join(options.from_objects)
+        dumped = _Dumped(services=tuple(self._services))
+        if self._dumps:
+            dumped = _with_dumps(options, self._services, self._dumps, gone)
+            prediction = replace(prediction, dumps=tuple(sorted(self._dumps)))
+        diagnostics = (
+            *_malformed(file, prediction.malformed),
+            *_differing(file, prediction),
+            *dumped.diagnostics,
+        )
+        wrong = set(prediction.left_out)
+        services = tuple(each for each in dumped.services if each.service.name.text not in wrong)
+        shown = tuple(each.service for each in services)
+        view = View(
+            services=shown,
+            mode=prediction.settings.mode,
+            node=None,
+            diagnostics=diagnostics,
+            cut=tuple(dict.fromkeys(cut for each in dumped.views for cut in each.cut)),
+            untold=tuple(dict.fromkeys(part for each in dumped.views for part in each.untold)),
+            left_out=tuple(dict.fromkeys(name for each in dumped.views for name in each.left_out)),
+            unled=tuple(dict.fromkeys(name for each in dumped.views for name in each.unled)),
+            in_part=(
+                *_left_out(prediction.malformed, _MALFORMED),
+                *_left_out(
+                    (name for each in prediction.walked for name in each.differing), _DIFFERING
+                ),
+                *dumped.lacking,
+            ),
+        )
+        if not shown:
+            why = next(iter(prediction.malformed), "the objects have none with a ClusterIP")
+            raise InputError(f"{file}: no Service to judge: {why}")
+        absent = absent_of(view, (), (), tells_refusals=True, lists_endpoints=True)
+        absent, asked = selected(options, view, absent, "these objects")
+        if not asked:
+            raise InputError(f"{file}: no Service to judge: no rule jumps to its chains")
+        at = {id(each): every for each, every in zip(shown, services, strict=True)}
+        return Everywhere(
+            view=view,
+            services=tuple(at[id(each)] for each in asked),
+            asked=asked,
+            absent=absent,
+            file=file,
+            grounds=prediction,
+            diagnostics=diagnostics,
+            but=self.but,
+        )
 
 
 def _random() -> int:
@@ -270,25 +302,25 @@ class _Dumped:
     """ServicePorts with what dumps show of their nodes.
 
     Attributes:
-        nodes: whose dumps there are; `views`: what these show.
-        lacking: those that a dump does not show, so that nothing is known of them there.
+        views: what the dumps that matter show.
+        lacking: those that such a dump does not show, so that nothing is known of them there.
     """
 
     services: tuple[EveryNode, ...]
-    nodes: tuple[str, ...] = ()
     views: tuple[View, ...] = ()
     lacking: tuple[JudgedInPart, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
-def _with_dumps(
-    options: SimpleNamespace, services: Sequence[EveryNode], prediction: Prediction
-) -> _Dumped:
+def _dumps_of(options: SimpleNamespace, prediction: Prediction) -> Mapping[str, View]:
+    """Return by node what its dump shows.
+
+    Raises:
+        AnalyzerError: a dump is of no node of the objects, or shows no Services.
+    """
     from analyzer.inputs.nodes import read_nodes
 
-    dumped: dict[str, Mapping[object, ServicePort]] = {}
-    views = []
-    told: list[Diagnostic] = []
+    views: dict[str, View] = {}
     for each in read_nodes(options):
         name, file = each.of.node, each.of.files[0]
         if name is None or name not in prediction.nodes:
@@ -298,9 +330,21 @@ def _with_dumps(
             )
         if each.given.view.unseen:
             raise InputError(f"{file}: {each.given.view.unseen}")
-        dumped[name] = {_key(service): service for service in each.given.view.services}
-        views.append(each.given.view)
-        told += each.given.view.diagnostics
+        views[name] = each.given.view
+    return views
+
+
+def _with_dumps(
+    options: SimpleNamespace,
+    services: Sequence[EveryNode],
+    views: Mapping[str, View],
+    gone: Collection[str],
+) -> _Dumped:
+    dumped = {
+        name: {_key(service): service for service in view.services} for name, view in views.items()
+    }
+    living = {name: view for name, view in views.items() if name not in gone}
+    told = [each for view in living.values() for each in view.diagnostics]
     known = {_key(each.service): each for each in services}
     found, lacking = [], []
     for key in dict.fromkeys([*known, *(key for of in dumped.values() for key in of)]):
@@ -310,7 +354,7 @@ def _with_dumps(
         kept += [At(of[key], frozenset([name])) for name, of in dumped.items() if key in of]
         if kept:
             found.append(EveryNode(at=tuple(kept)))
-        without = [name for name, of in dumped.items() if key not in of]
+        without = [name for name in living if key not in dumped[name]]
         if key in known and without:
             name = known[key].service.name.text
             lacking.append(JudgedInPart(name, not_at(without)))
@@ -318,8 +362,7 @@ def _with_dumps(
             told.append(_told(", ".join(options.dumps), says, Severity.WARNING))
     return _Dumped(
         services=tuple(found),
-        nodes=tuple(sorted(dumped)),
-        views=tuple(views),
+        views=tuple(living.values()),
         lacking=tuple(lacking),
         diagnostics=tuple(dict.fromkeys(told)),
     )

@@ -27,6 +27,7 @@ class LossClusterAnswer:
         every_node: the ServicePorts themselves.
         alive: names of the live nodes; `gone`: of the dead ones.
         in_order, every, brief, narrowed, only_dead, threshold: as of `LossAnswer`.
+        if_alive: the same with what is not judged at the nodes that are dead; None: there are none.
     """
 
     cluster: Cluster
@@ -45,6 +46,7 @@ class LossClusterAnswer:
     narrowed: bool = False
     only_dead: bool = False
     threshold: Threshold | None = None
+    if_alive: LossClusterAnswer | None = None
 
     @property
     def not_judged(self) -> tuple[str, ...]:

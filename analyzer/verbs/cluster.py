@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from analyzer.cluster.from_dumps import FromDumps
 from analyzer.cluster.store import NodeRow, Store
@@ -112,42 +112,84 @@ def stored(options: SimpleNamespace) -> tuple[ApiObjects, Everywhere]:
     known = [each for each in nodes if each.is_done and not each.unseen]
     if not known:
         raise InputError(f"{options.folder}: the rules of no node are known; {_why(read)}")
-    lacking = dict(_lacking(services))
-    no_version = dict(_no_version(services, known))
-    diagnostics = (
-        *_told(read, lacking | no_version, options.folder),
-        *_in_part(known, options.folder),
-    )
-    left_out = [name for each in known for name in each.left_out]
-    view = View(
-        services=tuple(each.service for each in services),
-        mode=ProxyMode(Counter(each.mode for each in known).most_common(1)[0][0]),
-        node=None,
-        diagnostics=diagnostics,
-        cut=tuple(dict.fromkeys(version for each in known for version in each.cut)),
-        untold=tuple(dict.fromkeys(_untold(known))),
-        left_out=tuple(dict.fromkeys(left_out)),
-        unled=tuple(dict.fromkeys(name for each in known for name in each.unled)),
-        in_part=(
-            *(JudgedInPart(name, not_at(nodes)) for name, nodes in lacking.items()),
-            *(JudgedInPart(name, _NO_VERSION) for name in no_version),
-        ),
-    )
     if not services:
         raise InputError(f"{options.folder}: no node's rules have a Service to judge")
-    absent, asked = selected(options, view, _absent(view, known, objects), "these dumps")
-    if not asked:
-        raise InputError(f"{options.folder}: no node's rules have the Service to judge")
-    at = {id(shown): each for shown, each in zip(view.services, services, strict=True)}
-    return objects, Everywhere(
-        view=view,
-        services=tuple(at[id(each)] for each in asked),
-        asked=asked,
-        absent=absent,
-        file=options.folder,
-        grounds=read,
-        diagnostics=diagnostics,
-    )
+    return objects, _Stored(options, objects, read, known, services).but(frozenset())
+
+
+class _Stored:
+    """What the tables of a store say of Services, with some nodes left out of account."""
+
+    def __init__(
+        self,
+        options: SimpleNamespace,
+        objects: ApiObjects,
+        read: FromDumps,
+        known: Sequence[NodeRow],
+        services: Sequence[EveryNode],
+    ) -> None:
+        self._options = options
+        self._objects = objects
+        self._read = read
+        self._known = known
+        self._services = services
+        self._lacking = dict(_lacking(services))
+        self._no_version = dict(_no_version(services, known))
+
+    def but(self, gone: Collection[str]) -> Everywhere:
+        """Return what is known, where it does not matter what these nodes' rules do or lack.
+
+        Raises:
+            AnalyzerError: there is no such ServicePort.
+        """
+        options, services = self._options, self._services
+        known = [each for each in self._known if each.node not in gone]
+        read = self._read.but(gone)
+        lacking = {
+            name: at for name, nodes in self._lacking.items() if (at := _others(nodes, gone))
+        }
+        no_version = {
+            f"IPv{version} at {listed(at)}": at
+            for version, nodes in self._no_version.items()
+            if (at := _others(nodes, gone))
+        }
+        diagnostics = (
+            *_told(read, lacking | no_version, options.folder),
+            *_in_part(known, options.folder),
+        )
+        view = View(
+            services=tuple(each.service for each in services),
+            mode=ProxyMode(Counter(each.mode for each in known).most_common(1)[0][0]),
+            node=None,
+            diagnostics=diagnostics,
+            cut=tuple(dict.fromkeys(version for each in known for version in each.cut)),
+            untold=tuple(dict.fromkeys(_untold(known))),
+            left_out=tuple(dict.fromkeys(name for each in known for name in each.left_out)),
+            unled=tuple(dict.fromkeys(name for each in known for name in each.unled)),
+            in_part=(
+                *(JudgedInPart(name, not_at(nodes)) for name, nodes in lacking.items()),
+                *(JudgedInPart(name, _NO_VERSION) for name in no_version),
+            ),
+        )
+        absent, asked = selected(options, view, _absent(view, known, self._objects), "these dumps")
+        if not asked:
+            raise InputError(f"{options.folder}: no node's rules have the Service to judge")
+        of = {id(shown): each for shown, each in zip(view.services, services, strict=True)}
+        return Everywhere(
+            view=view,
+            services=tuple(of[id(each)] for each in asked),
+            asked=asked,
+            absent=absent,
+            file=options.folder,
+            # A dead node is one of the cluster, whatever is known of its rules.
+            grounds=self._read,
+            diagnostics=diagnostics,
+            but=self.but,
+        )
+
+
+def _others(nodes: Sequence[str], gone: Collection[str]) -> list[str]:
+    return [each for each in nodes if each not in gone]
 
 
 def _from_dumps(folder: str, nodes: Sequence[NodeRow], objects: ApiObjects) -> FromDumps:
@@ -190,12 +232,12 @@ def _lacking(
 
 def _no_version(
     services: Sequence[EveryNode], known: Sequence[NodeRow]
-) -> Iterator[tuple[str, list[str]]]:
+) -> Iterator[tuple[int | None, list[str]]]:
     """Yield IP versions with the nodes that have no ServicePort of them, in which others do."""
     names = {each.node for each in known}
     for version, own in _of_version(services).items():
         if without := sorted(names - own):
-            yield f"IPv{version} at {listed(without)}", without
+            yield version, without
 
 
 def _of_version(services: Sequence[EveryNode]) -> dict[int | None, set[str]]:

@@ -48,10 +48,15 @@ def loss_of(options: SimpleNamespace, objects: ApiObjects, found: Everywhere) ->
     gone = frozenset(name for name in nodes if died.takes(name, objects.cluster))
     # If all nodes are dead, what their rules would do.
     ignored = gone if len(gone) < len(nodes) else frozenset()
+    missing = found.grounds.missing if isinstance(found.grounds, FromDumps) else ()
+    unread = {name for name in missing if died.takes(name, objects.cluster)}
+    every = found
+    if ignored or unread:
+        # What the rules of a dead node lack cannot lose anybody's flows.
+        found = found.but(ignored | unread)
     grounds = found.grounds
     if isinstance(grounds, FromDumps):
-        missing = grounds.missing
-        grounds = grounds.but({name for name in missing if died.takes(name, objects.cluster)})
+        grounds = grounds.but(unread)
     losses = losses_at_every_node(found.services, died, ignored.__contains__, Count(options.count))
     diagnostics = (*found.diagnostics, *_warnings(found, died, all_dead=gone > ignored))
     answer = LossClusterAnswer(
@@ -71,6 +76,9 @@ def loss_of(options: SimpleNamespace, objects: ApiObjects, found: Everywhere) ->
         narrowed=bool(options.service or options.namespace),
         only_dead=options.count == Count.DEAD.value,
     )
+    if found is not every:
+        all_alive = {"view": every.view, "absent": every.absent, "prediction": every.grounds}
+        answer = replace(answer, if_alive=replace(answer, **all_alive))
     answer = replace(answer, threshold=_threshold(options, answer))
     return finish(options, "loss-cluster", answer, diagnostics, no=is_broken(answer.threshold))
 

@@ -9,11 +9,13 @@ from analyzer.failure.route_loss import Count
 from analyzer.kubeproxy.view import Endpoint
 from analyzer.model.value import replace
 from analyzer.reports.cluster_answer import LossClusterAnswer
-from analyzer.reports.document import Column, TextTable
+from analyzer.reports.document import Column, Line, Span, Style, TextTable
 from analyzer.reports.loss_cluster_text import ending, service_ports, summary
+from analyzer.reports.not_judged import lines as not_judged
 from analyzer.reports.pages.explorer import explorer, services
 from analyzer.reports.pages.frame import Page, rendered
 from analyzer.reports.pages.incidence import LossInput, incidence
+from analyzer.reports.predicted_text import head
 
 
 def render(answer: LossClusterAnswer) -> Iterator[str]:
@@ -28,18 +30,27 @@ def render(answer: LossClusterAnswer) -> Iterator[str]:
         dead=answer.dead,
         named=ends,
         count=Count.DEAD if answer.only_dead else Count.ALL,
-        is_whole=answer.is_whole,
+        is_whole=(answer.if_alive or answer).is_whole,
     )
     yield from rendered(
         Page(
             title="New flows that are lost at every node",
-            head=[*summary(answer)],
+            head=[*summary(answer), *_if_alive(answer)],
             figures=explorer(services(_table(answer))),
             rest=[*ending(answer)],
             diagnostics=answer.diagnostics,
             data={"incidence": incidence(asked)},
         )
     )
+
+
+def _if_alive(answer: LossClusterAnswer) -> Iterator[Line]:
+    """Yield what is not judged at nodes that are dead: readers may declare others dead."""
+    every = answer.if_alive
+    if every is not None and answer.is_whole and not every.is_whole:
+        yield Line((Span("If these nodes are alive:", Style.WARNING),))
+        yield from not_judged(every.view, every.absent)
+        yield from head(every.prediction)
 
 
 def _table(answer: LossClusterAnswer) -> TextTable:
