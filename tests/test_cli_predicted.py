@@ -298,3 +298,64 @@ def test_what_the_dump_of_a_node_lacks_is_named(command: Command) -> None:
         for words in (("loss", *asked, "--dead-node", "master"), ("whatif", *asked)):
             done = command(*words, "--max-loss", "100%")
             assert (done.status, says in done.out) == (1, True)
+
+
+def test_a_total_loss_at_some_nodes_is_not_one_at_all(command: Command) -> None:
+    """Clients of a zone stay with its endpoint: its death is a total loss at the other node."""
+    items = [*(_node(name, name[0]) for name in ("a1", "a2", "b1")), *_service()]
+    given = (*written(command, items), "--kube-proxy", "1.36", "--mode", "iptables")
+    dead = ("--dead-node", "a1")
+    told = document(command, "loss", *given, *dead)
+    (service,) = told["services"]
+    assert (told["totals"]["silenced"], service["silenced_everywhere"]) == (1, False)
+    assert [(at["nodes"], at["state"]) for at in service["at"]] == [
+        (["a2"], "silenced"),
+        (["b1"], "untouched"),
+    ]
+    every = document(command, "whatif", *given)["failures"]
+    found = {tuple(each["nodes"]): each for each in every}
+    assert (found["a1",]["silenced"], found["a1",]["degraded"]) == ([], 1)
+    assert found["a1", "b1"]["silenced"] == ["default/zonal"]
+    told = document(command, "loss", *given, "--dead-node", "a1,b1")
+    assert [each["silenced_everywhere"] for each in told["services"]] == [True]
+    assert "\nTotal loss at some nodes: default/zonal.\n" in command("loss", *given, *dead).out
+    done = command("loss", *given, "--dead-node", "a1,b1")
+    assert "\nTotal loss: default/zonal.\n" in done.out
+    assert (
+        "Total loss: no node's rules lead to a living endpoint.\n" in command("whatif", *given).out
+    )
+
+
+def _node(name: str, zone: str) -> dict[str, Any]:
+    number = 1 + ("a1", "a2", "b1").index(name)
+    return {
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"topology.kubernetes.io/zone": zone}},
+        "spec": {"podCIDR": f"10.244.{number}.0/24"},
+        "status": {"addresses": [{"type": "InternalIP", "address": f"192.168.0.{number}"}]},
+    }
+
+
+def _service() -> list[dict[str, Any]]:
+    named = {"name": "zonal", "namespace": "default"}
+    spec = {
+        "clusterIP": "10.96.0.10",
+        "clusterIPs": ["10.96.0.10"],
+        "ipFamilies": ["IPv4"],
+        "ports": [{"port": 80, "protocol": "TCP", "targetPort": 8080}],
+        "trafficDistribution": "PreferClose",
+    }
+    ends = [
+        {
+            "addresses": [address],
+            "conditions": {"ready": True, "serving": True, "terminating": False},
+            "nodeName": node,
+            "zone": node[0],
+            "hints": {"forZones": [{"name": node[0]}]},
+        }
+        for address, node in (("10.244.1.5", "a1"), ("10.244.3.5", "b1"))
+    ]
+    metadata = {**named, "name": "zonal-1", "labels": {"kubernetes.io/service-name": "zonal"}}
+    ports = [{"name": "", "port": 8080, "protocol": "TCP"}]
+    lists = {"kind": "EndpointSlice", "addressType": "IPv4", "ports": ports, "endpoints": ends}
+    return [{"kind": "Service", "metadata": named, "spec": spec}, {**lists, "metadata": metadata}]

@@ -41,6 +41,8 @@ class LossState(enum.Enum):
     NO_ENDPOINTS = "no-endpoints"
 
 
+#: Of a ServicePort with these states at all living nodes no client reaches an endpoint.
+CUT_OFF: Final = frozenset({LossState.SILENCED, LossState.NO_ENDPOINTS})
 #: The greatest harm first.
 HARM: Final = {
     LossState.SILENCED: 0,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from analyzer.failure.loss import HARM, ServiceLoss, service_losses
+from analyzer.failure.loss import CUT_OFF, HARM, LossState, ServiceLoss, service_losses
 from analyzer.failure.models import Dead
 from analyzer.failure.route_loss import Count
 from analyzer.kubeproxy.predict.every_node import EveryNode
@@ -48,6 +48,12 @@ class LossAtEveryNode:
         worst = self.worst.state, self.worst.worst
         alike = [each.nodes for each in self.at if (each.loss.state, each.loss.worst) == worst]
         return frozenset().union(*alike)
+
+    @property
+    def is_silenced_everywhere(self) -> bool:
+        """Whether it is in total loss, and no flow reaches an endpoint at any living node."""
+        states = {each.loss.state for each in self.at}
+        return self.worst.state is LossState.SILENCED and states <= CUT_OFF
 
     @property
     def nodes(self) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from analyzer.failure.loss import HARM, ServiceLoss
+from analyzer.failure.loss import CUT_OFF, HARM, LossState, ServiceLoss
 from analyzer.kubeproxy.view import Route, ServicePort
 from analyzer.model.probability import Bounds
 from analyzer.model.value import replace, value
@@ -24,11 +24,14 @@ class WorstLoss:
         loss: as it is there; its highest loss is bounded by those at all nodes.
         nodes: those with that loss.
         missing: those whose dumps do not have it.
+        is_silenced_everywhere: whether it is in total loss, and no flow reaches an endpoint at any
+            of the nodes that have it.
     """
 
     loss: ServiceLoss
     nodes: tuple[str, ...]
     missing: tuple[str, ...] = ()
+    is_silenced_everywhere: bool = False
 
 
 def worst_of(found: Mapping[str, Sequence[ServiceLoss]]) -> tuple[WorstLoss, ...]:
@@ -96,7 +99,13 @@ def _worst(losses: Mapping[str, ServiceLoss], nodes: Iterable[str]) -> WorstLoss
     # Each node has hostPorts of its own.
     has_own = worst.service.is_host_port
     missing = () if has_own else tuple(name for name in nodes if name not in losses)
-    return WorstLoss(loss=worst, nodes=tuple(at), missing=missing)
+    states = {each.state for each in losses.values()}
+    return WorstLoss(
+        loss=worst,
+        nodes=tuple(at),
+        missing=missing,
+        is_silenced_everywhere=worst.state is LossState.SILENCED and states <= CUT_OFF,
+    )
 
 
 def _rank(loss: ServiceLoss) -> tuple[int, float, float]:

@@ -1,7 +1,8 @@
 """``kubeodds/loss-cluster/1``: what each ServicePort loses on each node, from objects alone.
 
 ``at`` has an entry for all nodes that lose the same; ``nodes`` is null where that is every node
-that lives. ``worst_loss`` and ``mean_loss`` are over those.
+that lives. ``worst_loss`` and ``mean_loss`` are over those. ``state`` and ``totals`` are of the
+worst node; ``silenced_everywhere`` is of all living nodes, as ``silenced`` of `whatif`.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ def _service(each: LossAtEveryNode, alive: int) -> str:
         {
             **values.name(each.worst.service),
             "state": each.worst.state.value,
+            "silenced_everywhere": each.is_silenced_everywhere,
             "worst_loss": _worst(each.worst),
             "nodes": _names(each.worst_at, alive),
             "mean_loss": {"lower": float(lower), "upper": float(upper), "nodes": each.nodes},

@@ -61,7 +61,9 @@ def summary(answer: LossClusterAnswer) -> Iterator[Line]:
     yield Line(("Dead: ", Span(dead_words(answer.dead), Style.STRONG)))
     yield from doubts(answer.dead, answer.cluster)
     yield from _seen(answer)
-    yield from harm(by_harm([each.worst for each in losses]), is_whole=answer.is_whole, at=at)
+    everywhere = {id(each.worst) for each in losses if each.is_silenced_everywhere}
+    worst = by_harm([each.worst for each in losses])
+    yield from harm(worst, is_whole=answer.is_whole, at=at, everywhere=everywhere)
     yield from threshold(answer.threshold)
     yield from dropped(answer.every_node)
     yield from not_judged(answer.view, answer.absent)

@@ -64,13 +64,14 @@ def render(answer: LossNodesAnswer) -> Document:
     kinds = _kinds(answer)
     is_alike = len(kinds) == 1
     at = None
+    everywhere = {id(each.loss) for each in answer.worst if each.is_silenced_everywhere}
     if not is_alike:
         at = {id(each.loss): _nodes(each.nodes, len(answer.answers)) for each in answer.worst}
     blocks: list[Block] = [
         Line(("Dead: ", Span(dead_words(answer.dead), Style.STRONG))),
         *doubts(answer.dead, answer.cluster),
         *_seen(answer, alike=is_alike),
-        *harm(by_harm(losses), is_whole=answer.is_whole, at=at),
+        *harm(by_harm(losses), is_whole=answer.is_whole, at=at, everywhere=everywhere),
         *threshold(answer.threshold),
     ]
     if at is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from analyzer.failure.limits import Threshold, is_broken
 from analyzer.failure.loss import LossState, ServiceLoss
@@ -50,24 +50,34 @@ def summary(answer: LossAnswer, losses: Sequence[ServiceLoss]) -> Iterator[Line]
 
 
 def harm(
-    losses: Sequence[ServiceLoss], *, is_whole: bool, at: Mapping[int, str] | None = None
+    losses: Sequence[ServiceLoss],
+    *,
+    is_whole: bool,
+    at: Mapping[int, str] | None = None,
+    everywhere: Collection[int] = (),
 ) -> Iterator[Line]:
     """Yield which Services lose how much, and on which routes.
 
     `at` is set where dumps of several nodes are judged: it maps each loss, by identity, to the
-    nodes that have it.
+    nodes that have it. `everywhere`: the losses with a total loss at every living node.
     """
     where = "" if at is None else " at its worst node"
     yield totals(losses, WORDS, is_whole=is_whole, each=where)
     is_cut = False
     for state, says in _NAMED.items():
         found = [each for each in losses if each.state is state]
-        if found:
-            some = " at a node" if at is not None and state is LossState.NO_ENDPOINTS else ""
-            told = says.replace(",", f"{some},") if some else says
-            names, more = services_named(found)
-            is_cut = is_cut or bool(more)
-            yield Line((Span(told, STYLES[state]), f": {names}{more}."))
+        parts = {says: found}
+        if at is not None and state is LossState.NO_ENDPOINTS:
+            parts = {says.replace(",", " at a node,"): found}
+        if at is not None and state is LossState.SILENCED:
+            whole = [each for each in found if id(each) in everywhere]
+            part = [each for each in found if id(each) not in everywhere]
+            parts = {says: whole, f"{says} at some nodes": part}
+        for words, those in parts.items():
+            if those:
+                names, more = services_named(those)
+                is_cut = is_cut or bool(more)
+                yield Line((Span(words, STYLES[state]), f": {names}{more}."))
     every = " All names: --summary." if is_cut else ""
     hit = [each for each in losses if each.worst.upper]
     if not hit:

@@ -100,7 +100,8 @@ def _partial(answer: WhatIfAnswer, failure: Failure, its: str) -> str:
         else f"up to {percent(worst.upper, up=None if worst.is_exact else True)}"
     )
     every = answer.found.incidence_of(failure).services
-    where = "" if all(len(every[at]) == 1 for at in partial) else f", on {its} worst route"
+    route = "worst route at the worst node" if answer.found.vantages else "worst route"
+    where = "" if all(len(every[at]) == 1 for at in partial) else f", on {its} {route}"
     return f"{told} of {its} new flows{where}"
 
 
@@ -117,7 +118,10 @@ def totals(answer: WhatIfAnswer, services: Sequence[tuple[int, Survival]]) -> It
     yield Line((f"{count(len(services), 'ServicePort')}{where}: {', '.join(told)}.",))
     kinds = {each.kind: None for at, _ in services for each in answer.found.services[at].frontends}
     to = ", ".join(sorted(kind.value for kind in kinds))
-    yield Line((Span(f"Of new flows, by the worst route (from any source to {to}).", Style.FAINT),))
+    says = f"Of new flows, by the worst route (from any source to {to})."
+    if answer.found.vantages:
+        says += " Total loss: no node's rules lead to a living endpoint."
+    yield Line((Span(says, Style.FAINT),))
 
 
 def _numbers(counts: Sequence[tuple[int, int]], doubtful: int) -> Iterator[str]:

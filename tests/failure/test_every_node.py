@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.failure.incidence import ONE, rank
-from analyzer.failure.loss import service_loss
+from analyzer.failure.loss import CUT_OFF, LossState, service_loss
+from analyzer.failure.loss_at_every_node import LossAtEveryNode, losses_at_every_node
 from analyzer.failure.thresholds import breaches
 from analyzer.failure.vantages import mean_over_nodes, worst_at
 from analyzer.failure.whatif import WhatIf, WhatIfOptions, what_if
@@ -118,6 +119,36 @@ def test_a_failure_costs_what_it_costs_at_the_worst_living_node(given: Everywher
             for node in worst_at(found, row, dead):
                 # At each of the nodes that are named so much is lost.
                 assert asked.loss(service, node, dead) == worst.upper
+
+
+@examples(20, 2_000)
+@given(everywhere())
+def test_total_losses_are_those_in_total_loss_at_every_living_node(given: Everywhere) -> None:
+    found = given.what_if()
+    for failure in (each for each in found.failures() if each.kind.value != "zone"):
+        silenced = {found.services[each].name.text for each in failure.cost.silenced}
+        died, gone = given.given.dead(failure.names), frozenset(failure.names)
+        losses = losses_at_every_node(given.services, died, gone.__contains__)
+        everywhere = {
+            each.worst.service.name.text for each in losses if each.is_silenced_everywhere
+        }
+        # The nodes that live refuse flows to these whatever fails.
+        refused = {
+            each.worst.service.name.text
+            for each in losses
+            if each.worst.state is LossState.NO_ENDPOINTS
+        }
+        assert silenced <= everywhere | refused, failure.names
+        # The rules of the dead nodes, which nobody uses, lead to a living endpoint.
+        at_dead = losses_at_every_node(
+            given.services, died, gone.symmetric_difference(NODES).__contains__
+        )
+        unused = {each.worst.service.name.text for each in at_dead if not _is_cut_off(each)}
+        assert everywhere <= silenced | unused, failure.names
+
+
+def _is_cut_off(losses: LossAtEveryNode) -> bool:
+    return all(each.loss.state in CUT_OFF for each in losses.at)
 
 
 @examples(20, 2_000)
