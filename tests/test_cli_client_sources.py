@@ -141,7 +141,8 @@ def test_a_client_needs_a_name_server_of_its_ip_version(command: Command) -> Non
 
 @pytest.mark.parametrize("source", ["node", "external"])
 def test_only_pods_are_sent_their_own_flows(command: Command, source: str) -> None:
-    done = command("client", *edited(command, HAIRPIN), "--from", source, "--max-failure", "10%")
+    asked = (*edited(command, HAIRPIN), *resolv_conf(command, "10.96.0.10"), "--from", source)
+    done = command("client", *asked, "--max-failure", "10%")
     assert (done.status, "Not judged" in done.out) == (0, False)
 
 
@@ -180,3 +181,65 @@ def test_networks_of_both_ip_versions_are_named_once_for_a_service(command: Comm
     done = command("client", *given, *known, "--service", "ds/ep-2", "--max-failure", "10%")
     assert done.status == 1
     assert "Not judged: clients in 10.244.0.77, fd00:10:244::77" in done.out
+
+
+# --- name servers -------------------------------------------------------------------
+
+
+def resolv_conf(command: Command, *servers: str) -> tuple[str, str]:
+    text = "".join(f"nameserver {each}\n" for each in servers)
+    search = "search default.svc.cluster.local svc.cluster.local cluster.local\noptions ndots:5\n"
+    return "--resolv-conf", command.file("resolv.conf", text + search)
+
+
+#: 203.0.113.10 is that of a balancer whose flows this node passes to its own endpoint alone.
+BALANCED = (
+    '-A KUBE-SERVICES -d 203.0.113.10/32 -p udp -m comment --comment "kube-system/kube-dns:dns '
+    'loadbalancer IP" -m udp --dport 53 -j KUBE-EXT-TCOU7JCQXEZGVUNU\n'
+    "-A KUBE-EXT-TCOU7JCQXEZGVUNU -j KUBE-SEP-222YD7DQOUNKFRLL\n"
+)
+
+
+def balanced(command: Command) -> tuple[str, ...]:
+    text = Path(DUMP).read_text().replace("-A KUBE-SERVICES ", f"{BALANCED}-A KUBE-SERVICES ", 1)
+    text = text.replace(":KUBE-SVC-TCOU", ":KUBE-EXT-TCOU7JCQXEZGVUNU - [0:0]\n:KUBE-SVC-TCOU", 1)
+    return (command.file("balanced.txt", text), *OBJECTS, "--node", "worker1")
+
+
+@pytest.mark.parametrize("source", ["external", "203.0.113.77"])
+def test_clients_outside_do_not_use_the_dns_of_the_cluster(command: Command, source: str) -> None:
+    asked = (*ASKED, "--dead-node", "master", "--from", source)
+    done = command("client", *asked, "--service", "app", "--max-failure", "100%")
+    assert (done.status, "look up" in done.out) == (0, False)  # nobody asks about names
+    done = command("client", *asked, "--max-failure", "100%")
+    assert (done.status, "look up" in done.out) == (1, False)
+    says = "look-ups are not judged: clients outside the cluster do not use its DNS Service"
+    assert says in done.err
+    assert [each["code"] for each in document(command, *asked)["diagnostics"]].count(
+        "no-name-server"
+    )
+    for named in (("--client", "glibc"), ("--lookup", "app.default")):
+        done = command("client", *asked, *named)
+        assert (done.status, done.out) == (2, "")
+        assert "Clients outside the cluster do not use its DNS Service; pass --res" in done.err
+    journeys = '[[journey]]\nname = "order"\nsteps = [{lookup = "app.default"}]\n'
+    done = command("client", *asked, "--requires", command.file("journeys.toml", journeys))
+    assert (done.status, "which name server? Clients outside" in done.err) == (2, True)
+    # Whose resolv.conf names a Service uses it, wherever they are.
+    told = document(command, *asked, *resolv_conf(command, "10.96.0.10"), "--client", "musl")
+    pods = (*ASKED, "--dead-node", "master", "--client", "musl")
+    assert fails(told) == fails(document(command, *pods))
+
+
+@pytest.mark.parametrize("source", ["pod", "external"])
+def test_look_ups_take_the_route_to_the_name_server_that_is_named(
+    command: Command, source: str
+) -> None:
+    asked = (*balanced(command), "--from", source, "--client", "dig", "--lookup", "app.default")
+    for dead, at_cluster_ip, at_balancer in (
+        ("10.244.0.3", point(1, 8), point(0, 1)),  # of dig's three tries each is drawn anew
+        ("10.244.1.4", point(1, 8), point(1, 1)),
+    ):
+        for server, wanted in (("10.96.0.10", at_cluster_ip), ("203.0.113.10", at_balancer)):
+            found = document(command, *asked, "--dead", dead, *resolv_conf(command, server))
+            assert fails(found)["dig"] == wanted, (dead, server)

@@ -136,9 +136,14 @@ class World:
         found = [_every_same(each, services) for each in self.entries]
         return [self._target(each, [of[at] for of in found]) for at, each in enumerate(services)]
 
-    def _target(self, service: ServicePort, found: Sequence[ServicePort | None]) -> ClientTarget:
+    def _target(
+        self,
+        service: ServicePort,
+        found: Sequence[ServicePort | None],
+        address: Address | None = None,
+    ) -> ClientTarget:
         lots = [
-            (each.chance, self._lot(each, same))
+            (each.chance, self._lot(each, same, address))
             for each, same in zip(self.entries, found, strict=True)
         ]
         return ClientTarget(
@@ -156,10 +161,12 @@ class World:
             return Ternary.UNKNOWN
         return Ternary.TRUE
 
-    def _lot(self, entry: EntryNode, same: ServicePort | None) -> Lot:
+    def _lot(
+        self, entry: EntryNode, same: ServicePort | None, address: Address | None = None
+    ) -> Lot:
         if entry.fate is not None:
             return of_responses({entry.fate})
-        route = None if same is None else self._route(same)
+        route = None if same is None else self._route(same, address)
         if same is None or route is None or route.frontend in same.unfilled:
             return of_responses(RESPONSES)
         return self._lot_on(same, route)
@@ -176,10 +183,13 @@ class World:
         assert found is not None
         return found
 
-    def _route(self, service: ServicePort) -> Route | None:
+    def _route(self, service: ServicePort, address: Address | None = None) -> Route | None:
+        """Return the route that a client takes, to `address` if it is given."""
         balanced = len(self.entries) > 1
         order = _OUTSIDE if self.source is Source.EXTERNAL else _INSIDE
         routes = [*service.every_route(self.source)]
+        if address is not None:
+            routes = [r for r in routes if r.frontend.address == address]
         if balanced:
             routes = [r for r in routes if r.frontend.kind is FrontendKind.NODE_PORT]
         found = min(self._own(routes), key=lambda r: order.index(r.frontend.kind), default=None)
@@ -198,7 +208,9 @@ class World:
         found = (narrowest(each, client) for each in by_frontend.values())
         return [route for route in found if route is not None]
 
-    def singled_out(self, service: ServicePort) -> tuple[Network, ...]:
+    def singled_out(
+        self, service: ServicePort, address: Address | None = None
+    ) -> tuple[Network, ...]:
         """Return the networks whose clients have another result, by rules on their addresses.
 
         So do endpoints that lose their own flows. A client with an address is judged by that.
@@ -208,7 +220,7 @@ class World:
             return ()
         for entry in self.entries:
             same = None if entry.view is None else _same(entry.view.services, service)
-            own = None if same is None else self._route(same)
+            own = None if same is None else self._route(same, address)
             if same is None or own is None:
                 continue
             if self.source in _PODS:
@@ -243,9 +255,9 @@ class World:
                     most = max(most, each.loss.upper)
         return own.as_fraction(), most.as_fraction()
 
-    def is_stopped(self, service: ServicePort) -> bool:
+    def is_stopped(self, service: ServicePort, address: Address | None = None) -> bool:
         """Return whether rules of the node itself may drop or reject flows to its endpoints."""
-        route = self._route(service)
+        route = self._route(service, address)
         return route is not None and bool(route.losses())
 
     def pods(
@@ -266,7 +278,8 @@ class World:
         service = dns_at(self.view.services, address)
         if service is None:
             return ClientTarget(name=f"{address}", lot=of_responses(RESPONSES))
-        return self.target(service)
+        found = [None if e.view is None else _same(e.view.services, service) for e in self.entries]
+        return self._target(service, found, address)
 
 
 def _odd_hairpins(service: ServicePort, route: Route) -> Iterator[Network]:

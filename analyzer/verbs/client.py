@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from analyzer.failure.models import Dead
     from analyzer.inputs.recognised import Input
     from analyzer.kubeproxy.view import Endpoint, ServicePort
-    from analyzer.model.addresses import Network
+    from analyzer.model.addresses import Address, Network
     from analyzer.model.resolv_conf import ResolvConf
 
 #: Names in every cluster, in a form that needs the search domains.
@@ -117,7 +117,7 @@ class _Asked:
         self.absent, self.services = evaluated_services(options, self.given)
         self.died = self._dead()
         fates = _Fates(said=self._said(), given=self.given)
-        self._names = Names(options, self.given.view, self.absent, self.assumed)
+        self._names = Names(options, self.given.view, self.absent, self.assumed, source)
         self.diagnostics = (
             *self.given.view.diagnostics,
             *warnings_of_dead(options, self.given, self.died),
@@ -253,8 +253,8 @@ class _Asked:
     def _note_no_look_ups(self) -> None:
         self.is_open = True
         says = (
-            "look-ups are not judged: the dump shows no kube-dns, or more than one DNS Service; "
-            "pass --resolv-conf FILE, or --client for clients that connect"
+            f"look-ups are not judged: {self._names.unknown}; pass --resolv-conf FILE, or --client "
+            "for clients that connect"
         )
         warning = Diagnostic(
             severity=Severity.WARNING,
@@ -274,19 +274,19 @@ class _Asked:
         for address in conf.nameservers:
             service = dns_at(self.given.view.services, address)
             if service is not None:
-                self._note_rules(service)
+                self._note_rules(service, address)
 
-    def _note_rules(self, service: ServicePort) -> None:
+    def _note_rules(self, service: ServicePort, address: Address | None = None) -> None:
         says = (
             f"rules of the node itself may stop flows to {service.name.text}: each of their "
             "packets is drawn anew, so chances and delays are bounds"
         )
-        if self.world.is_stopped(service):
+        if self.world.is_stopped(service, address):
             self._note(says)
-        self._note_singled_out(service)
+        self._note_singled_out(service, address)
 
-    def _note_singled_out(self, service: ServicePort) -> None:
-        name, networks = service.name.text, self.world.singled_out(service)
+    def _note_singled_out(self, service: ServicePort, address: Address | None = None) -> None:
+        name, networks = service.name.text, self.world.singled_out(service, address)
         if networks:  # of both IP versions
             known = self.singled_out.get(name, ())
             self.singled_out[name] = tuple(dict.fromkeys((*known, *networks)))

@@ -9,6 +9,7 @@ from analyzer.clients.resolvers import RESOLVERS
 from analyzer.clients.world import cluster_dns, dns_at
 from analyzer.errors import InputError, UsageError
 from analyzer.inputs.files import read_file
+from analyzer.kubeproxy.view import Source
 from analyzer.model.resolv_conf import ResolvConf
 
 TYPE_CHECKING = False
@@ -30,12 +31,25 @@ class Names:
     """What options, dump and objects say about names; assumptions are noted."""
 
     def __init__(
-        self, options: SimpleNamespace, view: View, absent: Absent, assumed: list[str]
+        self,
+        options: SimpleNamespace,
+        view: View,
+        absent: Absent,
+        assumed: list[str],
+        source: Source,
     ) -> None:
         self._options = options
         self._view = view
         self._absent = absent
         self._assumed = assumed
+        self._is_outside = source is Source.EXTERNAL
+
+    @property
+    def unknown(self) -> str:
+        """Why the name server of clients is not known without a resolv.conf of theirs."""
+        if self._is_outside:
+            return "clients outside the cluster do not use its DNS Service"
+        return "the dump shows no kube-dns, or more than one DNS Service"
 
     def look_up(self, resolver: str, name: str, conf: ResolvConf) -> LookUp:
         """Return the look-up of a name.
@@ -100,13 +114,11 @@ class Names:
             others = [str(a) for a in conf.nameservers if dns_at(services, a) is None]
             self._assume_of(conf, others)
             return conf
-        found = cluster_dns(services)
+        found = None if self._is_outside else cluster_dns(services)
         if found is None:
             if must:
-                raise UsageError(
-                    "which name server? The dump shows no kube-dns, or more than one; pass "
-                    "--resolv-conf FILE"
-                )
+                why = f"{self.unknown[0].upper()}{self.unknown[1:]}"
+                raise UsageError(f"which name server? {why}; pass --resolv-conf FILE")
             return None
         return self._usual_conf(found[1])
 
