@@ -13,6 +13,7 @@ from analyzer.reports.answers import LossAnswer
 from analyzer.reports.document import Block, Cell, Column, Document, Line, Span, Style, TextTable
 from analyzer.reports.loss_nowhere import nowhere
 from analyzer.reports.loss_summary import totals
+from analyzer.reports.loss_unresolved import unresolved
 from analyzer.reports.loss_words import STYLES, WORDS, by_harm, services_named
 from analyzer.reports.lost_now import sentences
 from analyzer.reports.not_judged import lines
@@ -51,6 +52,7 @@ def overview(answer: LossAnswer) -> Document:
         named, more = services_named(without)
         every = " All: kubeodds services." if more else ""
         blocks.append(Line((f"Without endpoints, whatever is dead: {named}{more}.{every}",)))
+    blocks += unresolved(answer.losses)
     blocks += [*nowhere(answer, ()), *lines(answer.view, answer.absent), Line()]
     endpoints = list(dict.fromkeys(e for loss in answer.losses for e in loss.service.endpoints))
     placed = {each.address: answer.cluster.placement(each.address) for each in endpoints}
