@@ -229,6 +229,25 @@ def test_without_objects_the_api_says_nothing(command: Command) -> None:
     assert not any("api" in each for each in told(command, "services", DUMP)["services"])
 
 
+def test_objects_of_the_other_ip_version_are_named_and_strict_does_not_pass(
+    command: Command,
+) -> None:
+    listed = json.loads(Path(OBJECTS_FILE).read_text(encoding="utf-8"))
+    spec = next(e for e in listed["items"] if e["metadata"]["name"] == "app")["spec"]
+    spec["clusterIPs"] = [spec["clusterIP"], "fd00:96::77"]
+    spec["ipFamilies"] = ["IPv4", "IPv6"]
+    objects = command.file("objects.json", json.dumps(listed))
+    asked = ("services", DUMP, "--objects", objects, "--check")
+    done = command(*asked, "--strict")
+    assert (done.status, "1 ServicePort of IPv6 not compared" in done.err) == (3, True)
+    assert "check: no finding; not all objects were compared" in done.out
+    assert command(*asked).status == 0
+    # Losses there are not judged, and no threshold passes.
+    for verb in (("loss", "--dead", "10.244.0.3"), ("whatif",)):
+        given = (verb[0], DUMP, "--objects", objects, *verb[1:])
+        assert command(*given, "--max-loss", "100%").status == 1
+
+
 def test_objects_without_endpoints_are_not_held_against_the_rules(command: Command) -> None:
     """As `kubectl cluster-info dump` leaves them: no rule is stale because none was listed."""
     items = json.loads(Path(OBJECTS_FILE).read_text(encoding="utf-8"))["items"]
@@ -243,4 +262,11 @@ def test_objects_without_endpoints_are_not_held_against_the_rules(command: Comma
     answer = json.loads(done.out)
     assert done.status == 0
     assert [each["code"] for each in answer["diagnostics"]] == ["no-endpointslices"]
+    asked = ("services", DUMP, "--objects", "dump", "--check", "--strict")
+    done = command(*asked)
+    says = "\ncheck: no finding; not all objects were compared with the rules, see the warnings\n"
+    assert (done.status, says in done.out) == (3, True)
+    # Objects that the rules could be compared with.
+    done = command("services", DUMP, "--objects", OBJECTS_FILE, "--check", "--strict")
+    assert (done.status, "\ncheck: no finding\n" in done.out) == (0, True)
     assert all("api" not in service for service in answer["services"])

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from analyzer.errors import InputError, UsageError, suggestion
 from analyzer.model.addresses import IPV4
-from analyzer.model.diagnostics import Diagnostic, Severity
+from analyzer.model.diagnostics import Diagnostic, Severity, partial_warning
 from analyzer.questions.whose_dump import of_another_node
 from analyzer.reports.phrases import count, listed
 
@@ -153,25 +153,26 @@ def lacking(given: Input) -> Iterator[Diagnostic]:
 
 
 def not_compared(given: Input) -> Iterator[Diagnostic]:
-    """Yield notes for ``--check`` on what of the objects is not compared with rules."""
+    """Yield notes for ``--check`` on what of the objects is not compared with rules.
+
+    Its verdict is then only of a part, which `--strict` does not let pass.
+    """
     beyond = () if given.view.unseen else given.absent().beyond
     if beyond:
         program = "iptables-save" if beyond[0].version == IPV4 else "ip6tables-save"
-        yield _told(
-            given,
-            Severity.WARNING,
+        yield partial_warning(
             "other-ip-version",
             f"{count(len(beyond), 'ServicePort')} of IPv{beyond[0].version} not compared with "
             f"rules ({listed([each.name.text for each in beyond])}); pass the output of "
             f"`{program}`, too",
+            given.ruleset.file,
         )
     if given.services() and not given.lists_endpoints:
-        yield _told(
-            given,
-            Severity.WARNING,
+        yield partial_warning(
             "no-endpointslices",
             "the objects list no EndpointSlices: rules are not compared with the objects; take "
             "them with `kubectl get services,endpointslices,nodes,pods -A -o json`",
+            given.ruleset.file,
         )
 
 
