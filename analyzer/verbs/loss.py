@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from analyzer.errors import InputError, UsageError
 from analyzer.failure.limits import Threshold, is_broken
 from analyzer.failure.loss import LossState, ServiceLoss, in_order, losses
-from analyzer.failure.loss_at_nodes import WorstLoss, worst_of
+from analyzer.failure.loss_at_nodes import WorstLoss, by_service_port, worst_of
 from analyzer.failure.route_loss import Count
 from analyzer.inputs.files import Member
 from analyzer.inputs.nodes import read_nodes
+from analyzer.kubeproxy.untold import JudgedInPart
 from analyzer.model.addresses import VERSIONS
 from analyzer.model.value import replace
 from analyzer.output import finish, say
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 #: Files that commands to run next read in place of standard input.
 _SAVED_DUMP: Final = "dump.txt"
 _SAVED_BUNDLE: Final = "bundle.tgz"
+#: Why a Service is not judged.
+_ONLY_DEAD: Final = "Not judged, since only dumps of dead nodes show it"
 
 
 def loss(options: SimpleNamespace) -> int:
@@ -222,6 +225,9 @@ def _at_several(options: SimpleNamespace, nodes: Sequence[NodeInput]) -> int:
         _node(each, died, found, is_dead=bool(living) and each not in living)
         for each, found in zip(nodes, tried, strict=True)
     )
+    only_dead = () if any(each.given.services() for each in nodes) else _only_dead(told_of)
+    if only_dead:
+        told_of = tuple(_lacking(each, only_dead) for each in told_of)
     answer = LossNodesAnswer(
         nodes=told_of,
         worst=_worst(options, told_of),
@@ -246,6 +252,28 @@ def _worst(options: SimpleNamespace, nodes: Sequence[LossNode]) -> tuple[WorstLo
     lost = [each.loss for each in found]
     ordered = by_harm(lost) if options.sort is None else in_order(lost, options.sort)
     return tuple(at[id(each)] for each in ordered)
+
+
+def _only_dead(nodes: Sequence[LossNode]) -> tuple[ServicePort, ...]:
+    """Return what only dumps of dead nodes show: the rules of the living may just lack it.
+
+    Without objects, which say whether there is such a Service.
+    """
+    losses = {each.name: each.answer.losses for each in nodes if each.answer is not None}
+    living = {each.name for each in nodes if not each.is_dead}
+    shown = (each for each in by_service_port(losses) if living.isdisjoint(each))
+    found = (next(iter(each.values())).service for each in shown)
+    return tuple(each for each in found if not each.is_host_port)
+
+
+def _lacking(node: LossNode, only_dead: Iterable[ServicePort]) -> LossNode:
+    """Return a living node with what its dump lacks as not judged."""
+    answer = node.answer
+    if node.is_dead or answer is None:
+        return node
+    lacking = (JudgedInPart(each.name.text, _ONLY_DEAD) for each in only_dead)
+    view = replace(answer.view, in_part=(*answer.view.in_part, *lacking))
+    return replace(node, answer=replace(answer, view=view))
 
 
 def _judged_or_why(node: NodeInput) -> AbsentAndEvaluated | InputError | UsageError:

@@ -231,3 +231,22 @@ def test_captures_of_two_nodes_of_one_cluster(command: Command, folder: str) -> 
     assert [each["name"] for each in found["nodes"]] == ["two-node", "two-node@worker1"]
     (app,) = [each for each in found["services"] if each["name"] == "default/app"]
     assert (app["state"], len(app["nodes"])) == ("degraded", 2)
+
+
+def test_what_only_dead_nodes_show_is_not_judged_at_the_living(command: Command) -> None:
+    names = files(command, n1=node(*BOTH), n2=node(*BOTH, more=B), n3=node(*BOTH))
+    placed = ("--node-of", "10.0.0.2/32=n2", "--node-of", "10.0.0.1/32=n1", "--node", "n1,n2,n3")
+    asked = (*names, *placed, "--dead-node", "n2")
+    found = loss(command, *asked)
+    assert [each["name"] for each in found["services"]] == ["ns/a"]
+    told = {each["name"]: each["not_judged"] for each in found["nodes"]}
+    assert told == {"n1": ["ns/b"], "n2": [], "n3": ["ns/b"]}
+    done = command("loss", *asked, "--max-loss", "100%")
+    says = "\nAt n1, n3: Not judged, since only dumps of dead nodes show it: ns/b.\n"
+    assert (done.status, says in done.out) == (1, True)
+    rows = [row.split("\t") for row in command("loss", *asked, "-o", "tsv").out.splitlines()]
+    assert [row[0] for row in rows if "ns/b" in row[1:]] == ["n1", "n3"]
+    # Nobody asks about it; or the node is alive.
+    assert command("loss", *asked, "--service", "ns/a", "--max-loss", "100%").status == 0
+    found = loss(command, *names, *placed, "--dead-node", "n1")
+    assert {each["name"]: each["missing"] for each in found["services"]}["ns/b"] == ["n3"]
