@@ -135,9 +135,7 @@ class RuleWalk:
             try:
                 reached = self._meet(each, at, packet)
             except Parted as by:
-                if isinstance(each, Match) and (
-                    self._changes_nothing(at + 1, packet) or self._marks_in_vain(at + 1, packet)
-                ):
+                if isinstance(each, Match) and self._changes_nothing(at + 1, packet):
                     return packet.from_all()
                 row = None if first else self._walks.in_a_row(self.place, came)
                 if row is not None:
@@ -253,7 +251,8 @@ class RuleWalk:
 
     def _changes_nothing(self, first: int, packet: Packet) -> bool:
         """Return whether the statements from `first` on certainly have no effect."""
-        return self._only_passes(first) or self._fails(first, packet)
+        quick = self._only_passes(first) or self._fails(first, packet)
+        return quick or self._marks_in_vain(first, packet)
 
     def _fails(self, first: int, packet: Packet) -> bool:
         """Return whether a comparison from `first` on certainly ends the rule, before it acts."""
