@@ -26,10 +26,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-#: Most rules in a row with one outcome that are told apart, of those by which flows are lost and of
-#: those that let them pass.
-_MOST_APART: Final = 64
-_MOST_PASSING: Final = 8
+#: Most rules in a row with one outcome that are told apart: each has a part of its own in every
+#: route, and for every endpoint.
+_MOST_APART: Final = 8
 
 
 class Decided(NamedTuple):
@@ -124,7 +123,7 @@ def as_few(row: Sequence[tuple[AnyRule, Leaf, int]]) -> list[tuple[AnyRule, Leaf
         many[leaf.outcome] = many.get(leaf.outcome, 0) + 1 + others
     found: dict[object, tuple[AnyRule, Leaf]] = {}
     for number, (rule, leaf, _) in enumerate(row):
-        if not is_long(many[leaf.outcome], leaf.outcome):
+        if not is_long(many[leaf.outcome]):
             found[number] = rule, leaf
         elif leaf.outcome not in found:
             first = _of_many(rule, many[leaf.outcome] - 1)
@@ -132,10 +131,9 @@ def as_few(row: Sequence[tuple[AnyRule, Leaf, int]]) -> list[tuple[AnyRule, Leaf
     return [*found.values()]
 
 
-def is_long(many: int, outcome: object) -> bool:
+def is_long(many: int) -> bool:
     """Return whether a row has too many rules with one outcome to tell them apart."""
-    passes = isinstance(outcome, Accept | FellThrough)
-    return many > (_MOST_PASSING if passes else _MOST_APART)
+    return many > _MOST_APART
 
 
 class _Taken(NamedTuple):
@@ -149,8 +147,7 @@ class _Taken(NamedTuple):
 def _by_outcome(row: Sequence[_Taken]) -> Iterator[_Taken]:
     """Yield the rules of a row; many with one outcome as one, whose text says how many they are.
 
-    A part of its own for each of thousands of sources that are banned would tell nothing more, and
-    which of some rules lets packets pass tells nothing at all.
+    A part of its own for each of thousands of sources that are banned would tell nothing more.
     """
     if row and row[0].region is not row[-1].region:  # a rule before has split those of the first
         yield row[0]
@@ -158,7 +155,7 @@ def _by_outcome(row: Sequence[_Taken]) -> Iterator[_Taken]:
     alike: dict[object, list[int]] = {}
     for number, each in enumerate(row):
         alike.setdefault(each.decided.outcome, []).append(number)
-    many = {outcome for outcome, same in alike.items() if is_long(len(same), outcome)}
+    many = {outcome for outcome, same in alike.items() if is_long(len(same))}
     taken = _first_of(row) if many else []
     for number, each in enumerate(row):
         rule, _, outcome = each.decided

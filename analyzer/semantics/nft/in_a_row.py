@@ -112,7 +112,7 @@ class DecidingRules:
                     break
                 found.append(decided)
             at += 1
-        if not found or not is_long(len(found), found[0].outcome):
+        if not is_long(len(found)):
             return None
         return Row(found[0].rule, found[0].outcome, len(found) - 1, at)
 

@@ -103,7 +103,6 @@ def test_many_with_one_outcome_as_one_end_the_same_flows(rows: list[str]) -> Non
     text = blocking(*rows)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows_in_a_row, "_MOST_APART", 1)
-        patch.setattr(rows_in_a_row, "_MOST_PASSING", 1)
         found = tree_of(text, in_a_row=True)
     apart = tree_of(text, in_a_row=False)
     for address in by_source.ADDRESSES:
@@ -187,14 +186,13 @@ def test_one_fork_for_many_that_may_match_has_the_bounds_of_each(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows_in_a_row, "_MOST_APART", 1)
-        patch.setattr(rows_in_a_row, "_MOST_PASSING", 1)
         found = shares(tree_of(text, in_a_row=True, packet=packet), key)
     apart = shares(tree_of(text, in_a_row=True, packet=packet), key)
     assert dict(found.bounds) == dict(apart.bounds)
     assert found.unresolved == apart.unresolved
 
 
-@pytest.mark.parametrize("known", [None, 65])
+@pytest.mark.parametrize("known", [None, 9])
 def test_thousands_that_may_match_are_one_fork(known: int | None) -> None:
     rows = [f"-s 10.{at >> 8}.{at & 255}.1 -j DROP" for at in range(known or 2_000)]
     rows += ["-p tcp -j LOG", "-s 10.99.0.1 -j ACCEPT"]
@@ -210,7 +208,7 @@ def test_thousands_that_may_match_are_one_fork(known: int | None) -> None:
 
 
 def test_a_few_that_may_match_are_told_apart() -> None:
-    rows = [f"-s 10.0.{at}.1 -j DROP" for at in range(64)]
+    rows = [f"-s 10.0.{at}.1 -j DROP" for at in range(8)]
     tree = tree_of(blocking(*rows), in_a_row=True, packet=replace(CAME, sources=None))
     raws = [rule.raw for leaf in every_leaf(tree) for rule in leaf.rules]
     assert raws == [f"-A FORWARD {row}" for row in rows]
