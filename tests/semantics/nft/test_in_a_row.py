@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +18,7 @@ from analyzer.parsers.formats import read_ruleset
 from analyzer.semantics import in_a_row as rows_in_a_row
 from analyzer.semantics.conditions import leaves_by_source
 from analyzer.semantics.effort import Effort
+from analyzer.semantics.masquerade import MasqueradeAddresses
 from analyzer.semantics.nft import chain_index, traverse
 from analyzer.semantics.nft.in_a_row import DecidingRules
 from analyzer.semantics.nft.traverse import NftTraversal
@@ -277,3 +280,25 @@ def test_a_long_row_ends_where_something_else_is_decided(
     row = DecidingRules(rules, walks(rules)).row("forward", 0, replace(CAME, sources=None))
     assert (row and (row.others, row.behind)) == found
     assert DecidingRules(rules, walks(rules)).row("forward", 0, CAME) is None
+
+
+@pytest.mark.parametrize(
+    ("own", "outcomes"),
+    [
+        ([], {"Drop()", "FellThrough()"}),  # the addresses of bridges are only known with its own
+        (["10.0.0.1"], {"FellThrough()"}),
+        (["10.0.0.9"], {"Drop()"}),
+        (["10.0.0.1", "10.0.0.9"], {"Drop()", "FellThrough()"}),
+    ],
+)
+def test_the_source_that_masquerade_chose_is_one_of_the_nodes(
+    own: list[str], outcomes: set[str]
+) -> None:
+    chosen = MasqueradeAddresses([IPv4Address(each) for each in own], lambda: ())
+    rules = table(*[f"ip saddr 10.0.0.{at} drop" for at in range(2, 20)])
+    situation = replace(SITUATION, masquerades=chosen)
+    packet = replace(CAME, sources=None, masqueraded=True, is_masquerades=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(traverse, "WORTHWHILE", 0)
+        tree = NftTraversal(rules, "ip", situation).tree("forward", packet)
+    assert {str(leaf.outcome) for leaf in every_leaf(tree)} == outcomes
