@@ -2,7 +2,8 @@
 
 Each of these rules splits the sources of a packet, or the destinations of an answer. To begin the
 traversal again after each split, once for either part, takes ten times as long as to split them
-here. The tree is the same.
+here. The tree is the same, except that many with one outcome are one part, wherever in the row they
+stand.
 
 Where nothing is known of the sources, each of these rules may match or not. If many in a row have
 one outcome, the tree has one fork for all of them: bounds are the same, as an outcome that any of
@@ -156,12 +157,13 @@ def _by_outcome(row: Sequence[_Taken]) -> Iterator[_Taken]:
     for number, each in enumerate(row):
         alike.setdefault(each.decided.outcome, []).append(number)
     many = {outcome for outcome, same in alike.items() if is_long(len(same))}
-    taken = _first_of(row) if many else []
+    if not many:
+        yield from row
+        return
+    taken = _first_of(row)
     for number, each in enumerate(row):
         rule, _, outcome = each.decided
-        if not many:
-            yield each
-        elif outcome not in many:
+        if outcome not in many:
             yield each._replace(decided=Decided(rule, taken[number], outcome))
         elif number == alike[outcome][0]:
             asked = joined(i for n in alike[outcome] for i in taken[n])
@@ -176,7 +178,7 @@ def _first_of(row: Sequence[_Taken]) -> list[Intervals]:
         (low, n, high) for n, each in enumerate(row) for low, high in each.decided.asked
     )
     found: list[list[Interval]] = [[] for _ in row]
-    #: The rules that match on the address `at`, and the last address that they do: first the first.
+    # Those that match on the address `at`, by their place in the row, and until which address.
     open_at: list[tuple[int, int]] = []
     number = at = 0
     while number < len(begins) or open_at:

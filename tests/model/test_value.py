@@ -42,7 +42,7 @@ def test_values_are_equal_when_their_class_and_fields_are() -> None:
 def test_types_refuse_a_change_and_slots_another_field() -> None:
     point = Point(1)
     # mypy refuses an ignored error that is none (warn_unused_ignores): so it sees a frozen field.
-    point.x = 2  # type: ignore[misc]
+    point.x = 2  # type: ignore[misc]  # that is what is tried
     with pytest.raises(AttributeError):
         point.z = 2  # type: ignore[attr-defined]  # that is what is tried
 

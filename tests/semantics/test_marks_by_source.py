@@ -117,13 +117,20 @@ def test_flows_end_as_those_of_each_source_alone(made: object, rows: list[_Row])
 
 
 @pytest.mark.parametrize("made", [iptables, nft])
-@pytest.mark.parametrize("row", [("10.0.0.2/31", "mark", "0x10/0xf0"), ("10.0.0.2/31", "log", "")])
-def test_what_no_rule_can_tell_splits_no_source(made: object, row: _Row) -> None:
+@pytest.mark.parametrize(
+    ("row", "splits"),
+    [
+        (("10.0.0.2/31", "mark", "0x10/0xf0"), True),  # of chain A, even if no packet comes there
+        (("10.0.0.2/31", "mark", "0x100/0x100"), True),
+        (("10.0.0.2/31", "mark", "0x10000/0xf0000"), False),
+        (("10.0.0.2/31", "mark", "0x0/0xffffffff"), False),  # as it was
+        (("10.0.0.2/31", "log", ""), False),
+    ],
+)
+def test_what_no_rule_can_tell_splits_no_source(made: object, row: _Row, splits: bool) -> None:
     assert callable(made)
-    walks, asked = made([row, ("", "DROP", "0x1/0x1"), ("", "DROP", "0x100/0xf00")])
-    assert asked & 0x10  # chain A matches on it, even if no packet comes there
-    split = isinstance(walks.tree("FORWARD", CAME), BySource)
-    assert split is (row[1] == "mark")
+    walks, _ = made([row, ("", "DROP", "0x1/0x1"), ("", "DROP", "0x100/0xf00")])
+    assert isinstance(walks.tree("FORWARD", CAME), BySource) is splits
 
 
 @pytest.mark.parametrize("made", [iptables, nft])
