@@ -171,7 +171,7 @@ def _make(cls: type, *, kw_only: bool) -> type:
         namespace.setdefault("__eq__", lambda self, other: self.__class__ is other.__class__)
         namespace.setdefault("__hash__", lambda self: hash(self.__class__))
     made = type(cls)(cls.__name__, cls.__bases__, namespace)
-    type.__setattr__(made, "__init__", _made_init(made, names, defaults, kw_only=kw_only))
+    _set_at_first_call(made, names, defaults, kw_only=kw_only)
     for function in cls.__dict__.values():
         _repair_class_cell(function, cls, made)
     return made
@@ -225,15 +225,30 @@ def _made_init(
     owner: type, names: tuple[str, ...], defaults: dict[str, object], *, kw_only: bool
 ) -> Callable[..., None]:
     """Return an ``__init__`` for a class with the fields `names`, as if it had been written out."""
-    given = tuple([defaults[name] for name in names if name in defaults])
-    if not kw_only and any(name in defaults for name in names[: len(names) - len(given)]):
-        raise TypeError(f"a field of {owner.__name__} without a default follows one that has one")
     made = _setting(owner, names, kw_only=kw_only)
     if kw_only:
         made.__kwdefaults__ = defaults
     else:
-        made.__defaults__ = given
+        made.__defaults__ = tuple([defaults[name] for name in names if name in defaults])
     return made
+
+
+def _set_at_first_call(
+    owner: Any, names: tuple[str, ...], defaults: dict[str, object], *, kw_only: bool
+) -> None:
+    """Give a class an ``__init__`` that puts the compiled one in its own place.
+
+    Half of the classes that a run loads never have a value.
+    """
+    given = [name in defaults for name in names]
+    if not kw_only and sorted(given) != given:
+        raise TypeError(f"a field of {owner.__name__} without a default follows one that has one")
+
+    def init(self: object, *values: object, **named: object) -> None:
+        made = owner.__init__ = _made_init(owner, names, defaults, kw_only=kw_only)
+        made(self, *values, **named)
+
+    owner.__init__ = init
 
 
 def _compile_init(count: int, has_more: bool) -> CodeType:

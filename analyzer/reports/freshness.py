@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 
 from analyzer.model.value import value
 from analyzer.reports.document import Line, Span, Style
@@ -11,6 +10,7 @@ from analyzer.reports.phrases import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from datetime import datetime
     from typing import Final
 
 #: Seconds by which times may differ: kubelets report at least every 5 min.
