@@ -95,7 +95,7 @@ class Recogniser:
             from analyzer.kubeproxy.rows.fragments import mended
 
             ruleset, self._mended = mended(ruleset)
-        lost = without_holes(ruleset, self._whole)
+        lost = without_holes(ruleset, self._whole, others)
         self._mended += lost.diagnostics
         self._unled = lost.unled
         self._ruleset = ruleset = lost.ruleset

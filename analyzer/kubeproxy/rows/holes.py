@@ -22,7 +22,7 @@ Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from analyzer.kubeproxy import names
@@ -34,6 +34,8 @@ from analyzer.parsers.rows import RowChains, RuleRows
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
+
+    from analyzer.semantics.base_chains import Rules
 
 #: The chains before those of Services, and those after them.
 _BASES: Final = frozenset({"PREROUTING", "OUTPUT", "POSTROUTING"})
@@ -105,17 +107,23 @@ class Mended:
     unled: tuple[str, ...] = ()
 
 
-def is_whole(ruleset: Ruleset) -> bool:
-    """Return whether a dump has all tables, each from its head to COMMIT, and all chains."""
-    odd = any(each.code in _NEVER_SAVED for each in ruleset.diagnostics)
-    complete = all(table.complete for table in ruleset.tables.values())
-    return not odd and complete and {"nat", "filter"} <= set(ruleset.tables)
+def is_whole(dump: Ruleset, others: Iterable[Rules] = ()) -> bool:
+    """Return whether a dump has all tables, each from its head to COMMIT, and all chains.
+
+    Some of the tables may be in others, of the same IP version.
+    """
+    dumps = [dump]
+    dumps += [each for each in others if isinstance(each, Ruleset) and each.family == dump.family]
+    odd = any(each.code in _NEVER_SAVED for one in dumps for each in one.diagnostics)
+    tables = [each for one in dumps for each in one.tables.values()]
+    found = {each.name for each in tables}
+    return not odd and all(each.complete for each in tables) and {"nat", "filter"} <= found
 
 
-def without_holes(ruleset: Ruleset, dump: Ruleset) -> Mended:
+def without_holes(ruleset: Ruleset, dump: Ruleset, others: Iterable[Rules] = ()) -> Mended:
     """Return the rules with the lost ones represented, and the diagnostics about them.
 
-    `dump` is what was read, before anything was added.
+    `dump` is what was read, before anything was added, and `others` what was read beside it.
     """
     nat = ruleset.tables.get("nat")
     if nat is None or names.SERVICES not in nat.chains:
@@ -130,7 +138,7 @@ def without_holes(ruleset: Ruleset, dump: Ruleset) -> Mended:
     betraying = list(dict.fromkeys(survey.betraying()))
     if not betraying:
         return Mended(ruleset)
-    whole = is_whole(dump)
+    whole = is_whole(dump, others)
     told = (_told(ruleset, betraying, whole=whole),)
     if whole:
         return Mended(ruleset, told, tuple(survey.unled()))

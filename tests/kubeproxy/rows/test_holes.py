@@ -88,6 +88,20 @@ def test_a_whole_dump_is_taken_at_its_word() -> None:
     assert route.is_exact
 
 
+def test_a_whole_dump_may_be_two_files() -> None:
+    edited = text_of("nolast.txt")
+    start = edited.index("*nat")
+    end = edited.index("COMMIT\n", start) + len("COMMIT\n")
+    nat, others = edited[start:end], edited[:start] + edited[end:]
+    assert "*filter" in others
+    view = view_of(nat, others)
+    assert lost(view)
+    assert view.services == view_of(edited, plainly=False).services
+    assert all(route.is_exact for route in app(view).routes)
+    for beside in ((), (others.replace("COMMIT", "", 1),)):  # cut off
+        assert not all(route.is_exact for route in app(view_of(nat, *beside)).routes)
+
+
 def test_a_service_that_nothing_leads_to_is_named() -> None:
     view = view_of(without("-A KUBE-SERVICES & default/app"))
     assert lost(view)
