@@ -2,8 +2,10 @@
 
 Each of these rules splits the sources of a packet, or the destinations of an answer. To begin the
 traversal again after each split, once for either part, takes ten times as long as to split them
-here. The tree is the same, except that many with one outcome are one part, wherever in the row they
-stand.
+here, and where rules change packets each packet that one made would be evaluated by all rules after
+it. Here the row cuts its sources into pieces, by what all of its rules together make of a packet.
+The tree is the same, except that many rules with one outcome are one piece, wherever in the row
+they stand, and that rules whose changes were undone are left out.
 
 Where nothing is known of the sources, each of these rules may match or not. If many in a row have
 one outcome, the tree has one fork for all of them: bounds are the same, as an outcome that any of
@@ -12,88 +14,96 @@ several rules may bring about is as likely as one that a single rule may.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from heapq import heappop, heappush
+from bisect import insort
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
-from analyzer.model.intervals import Interval, Intervals, common_of, joined
+from analyzer.model.intervals import Interval, Intervals, common_of, joined, without
 from analyzer.model.iptables.targets import Accept, Drop, Reject
 from analyzer.model.packet import Packet
 from analyzer.model.region import Parted, Region
 from analyzer.model.value import replace
-from analyzer.semantics.tree import AnyRule, BySource, FellThrough, Leaf, Tree
+from analyzer.semantics.effort import Effort
+from analyzer.semantics.path import because_of
+from analyzer.semantics.tree import (
+    AnyRule,
+    BySource,
+    Either,
+    FellThrough,
+    Leaf,
+    Tree,
+    after_all,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final
+    from typing import Final, TypeAlias
+
+    #: How a rule ends the traversal of its chain.
+    End: TypeAlias = Accept | Drop | Reject | FellThrough
 
 #: Most rules in a row with one outcome that are told apart: each has a part of its own in every
 #: route, and for every endpoint.
 _MOST_APART: Final = 8
+#: Most packets that the rules of one row make of one.
+_MOST_PACKETS: Final = 64
 
 
 class Decided(NamedTuple):
-    """What a rule does that certainly takes all packets from some sources, and no others.
+    """What a rule certainly does with all packets from some sources, and no others.
 
     Attributes:
         asked: the flows' sources that it takes; none: it takes no packet like this one.
-        outcome: `FellThrough` if they leave the chain.
+        outcome: how it ends them, `FellThrough` if they leave the chain; or the packet that the
+            next rule sees.
     """
 
     rule: AnyRule
     asked: Intervals
-    outcome: Accept | Drop | Reject | FellThrough
+    outcome: End | Packet
 
 
 def split_in_a_row(
     at: int,
     packet: Packet,
     decides: Callable[[int, Packet], Decided | None],
-    allowed: Callable[[], bool],
+    effort: Effort,
     goes_on: Callable[[int, Packet], Tree],
 ) -> Tree | None:
     """Return what happens to a packet from the rule with index `at` on, which splits its sources.
 
     `decides` returns what the rule with an index does, or None if that is not certain, does not
-    depend on sources alone, or there is no such rule. `allowed` counts a split, and returns whether
-    there may be one; `goes_on` returns what happens from another rule on. None: fewer than two
-    rules in a row decide on sources.
+    depend on sources alone, or there is no such rule; `goes_on` returns what happens from another
+    rule on. None: the first rule does not decide on sources alone, or no split is allowed.
     """
-    whole = packet.from_all()
-    if packet.clients is None or packet.sources is packet.destinations:
+    region, whole = packet.clients, packet.from_all()
+    if region is None or packet.sources is packet.destinations:
         return None
-    row: list[_Taken] = []
-    rest: Tree | None = None
-    while rest is None and packet.clients is not None:
-        decided = decides(at, packet)
-        if decided is None:
-            break
-        region = packet.clients
-        inside = common_of(region.intervals, decided.asked)
-        if inside == region.intervals:
-            rest = _end(decided, whole)
-        elif inside:
-            row.append(_Taken(at, region, decided))
-        packet = whole  # the next rule is evaluated for all of them again
-        at += 1
-    splits: list[tuple[Parted, Tree]] = []
-    for first, region, decided in _by_outcome(row):
-        inside = common_of(region.intervals, decided.asked)
-        if inside == region.intervals:  # together they take all
-            rest = _end(decided, whole)
-            break
-        if not inside:  # rules before it take all of them
-            continue
-        if not allowed():
-            at, rest = first, None
-            break
-        splits.append((Parted(region, decided.asked, inside), _end(decided, whole)))
-    if not splits:
-        return rest if row else None
-    rest = rest or goes_on(at, whole)
-    for by, end in reversed(splits):
-        rest = BySource(by.asked, ((by.inside, end), (by.outside, rest)))
-    return rest
+    row = _rules(at, packet, whole, region, decides, effort)
+    pieces = [*_pieces(row, region, whole)]
+    if not pieces:
+        return goes_on(at + len(row), whole) if row else None
+    rest = without(region.intervals, joined(i for each in pieces for i in each.sources))
+    if rest:
+        pieces.append(_Piece(rest, rest, (), None, whole))
+    told = len([*takewhile(lambda _: effort.parts(), pieces[1:])])
+    if len(pieces) > 1 and not told:
+        return None
+
+    def tree_of(piece: _Piece) -> Tree:
+        if piece.end is not None:
+            return Leaf(piece.end, piece.packet, piece.rules)
+        return after_all(piece.rules, goes_on(at + len(row), piece.packet))
+
+    trees = [*map(tree_of, pieces)]
+    tree = trees[-1]
+    if told < len(pieces) - 1:
+        tree = Either(because_of(pieces[told].rules[-1]), tuple(trees[told:]))
+    for piece, end in zip(reversed(pieces[:told]), reversed(trees[:told]), strict=True):
+        by = Parted(region, piece.asked, region.common(piece.asked))
+        tree = BySource(by.asked, ((by.inside, end), (by.outside, tree)))
+    return tree
 
 
 def together(by: Parted, at: int, asks: Callable[[int], Intervals | None]) -> Parted:
@@ -137,72 +147,165 @@ def is_long(many: int) -> bool:
     return many > _MOST_APART
 
 
-class _Taken(NamedTuple):
-    """What the rule with index `at` takes of a region, which is a part of it."""
+class _Rule(NamedTuple):
+    """A rule of a row: the sources that it matches on, and what it does to each packet."""
 
-    at: int
-    region: Region
-    decided: Decided
+    asked: Intervals
+    does: Mapping[Packet, Decided]
 
 
-def _by_outcome(row: Sequence[_Taken]) -> Iterator[_Taken]:
-    """Yield the rules of a row; many with one outcome as one, whose text says how many they are.
+class _Piece(NamedTuple):
+    """Sources whose packets the rules of a row treat alike.
 
-    A part of its own for each of thousands of sources that are banned would tell nothing more.
+    Attributes:
+        sources: these.
+        asked: the same, or with some that an earlier piece has.
+        rules: those that they match.
+        end: how a rule ends them; None: they go on behind the row.
     """
-    if row and row[0].region is not row[-1].region:  # a rule before has split those of the first
-        yield row[0]
-        row = row[1:]
-    alike: dict[object, list[int]] = {}
-    for number, each in enumerate(row):
-        alike.setdefault(each.decided.outcome, []).append(number)
-    many = {outcome for outcome, same in alike.items() if is_long(len(same))}
-    if not many:
-        yield from row
-        return
-    taken = _first_of(row)
-    for number, each in enumerate(row):
-        rule, _, outcome = each.decided
-        if outcome not in many:
-            yield each._replace(decided=Decided(rule, taken[number], outcome))
-        elif number == alike[outcome][0]:
-            asked = joined(i for n in alike[outcome] for i in taken[n])
-            yield each._replace(
-                decided=Decided(_of_many(rule, len(alike[outcome]) - 1), asked, outcome)
-            )
+
+    sources: Intervals
+    asked: Intervals
+    rules: tuple[AnyRule, ...]
+    end: End | None
+    packet: Packet
 
 
-def _first_of(row: Sequence[_Taken]) -> list[Intervals]:
-    """Return for each rule the addresses that it matches on and no rule before it does."""
+def _rules(
+    at: int,
+    packet: Packet,
+    whole: Packet,
+    region: Region,
+    decides: Callable[[int, Packet], Decided | None],
+    effort: Effort,
+) -> list[_Rule]:
+    """Return the rules of a row, with what each does to all packets that those before it make."""
+    row: list[_Rule] = []
+    packets = [whole]
+    while True:
+        does: dict[Packet, Decided] = {}
+        takes_all = False
+        for each in packets:
+            # Only the first rule is evaluated for the sources that are left for it.
+            decided = decides(at + len(row), each if row else packet)
+            if decided is None:
+                return row
+            rule, asked, after = decided
+            if isinstance(after, Packet):
+                after = effort.as_asked(after.from_all())
+                after = next((one for one in packets if effort.are_alike(one, after)), after)
+                if after is each:
+                    takes_all |= common_of(region.intervals, asked) == region.intervals
+                    asked = ()
+            does[each] = Decided(rule, asked, after)
+        found = {decided.asked for decided in does.values() if decided.asked}
+        if takes_all and not found:  # it changes nothing, and is reported as other rules are
+            return row
+        if len(found) > 1:  # it matches on more than one network, and which depends on the packet
+            return row
+        asked = found.pop() if found else ()
+        made = [each.outcome for each in does.values() if each.asked]
+        new = [each for each in made if isinstance(each, Packet) and each not in packets]
+        packets += dict.fromkeys(new)
+        if len(packets) > _MOST_PACKETS:
+            return row
+        row.append(_Rule(asked, does))
+        ends = len(made) == len(does) and not any(isinstance(each, Packet) for each in made)
+        if ends and common_of(region.intervals, asked) == region.intervals:
+            return row
+
+
+def _pieces(row: Sequence[_Rule], region: Region, whole: Packet) -> Iterator[_Piece]:
+    """Yield the pieces that a row cuts sources into, but for those whose packets it leaves alone.
+
+    Many with one outcome are one piece, whose rule says how many they are: a part of its own for
+    each of thousands of sources that are banned would tell nothing more.
+    """
+    found: dict[tuple[int, ...], list[Interval]] = {}
+    for matched, interval in _matched(row, region):
+        applied = _applied(row, matched, whole)
+        if applied:
+            found.setdefault(applied, []).append(interval)
+    alike: dict[tuple[End | None, Packet], list[tuple[int, ...]]] = {}
+    for applied in sorted(found):
+        end, packet = _outcome(row, applied, whole)
+        if end is not None or packet is not whole:
+            alike.setdefault((end, packet), []).append(applied)
+    told: list[tuple[tuple[int, ...], _Piece]] = []
+    for (end, packet), same in alike.items():
+        if is_long(len(same)):
+            sources = joined(interval for applied in same for interval in found[applied])
+            others = len({applied[-1] for applied in same}) - 1
+            first = _of_many(_named(row, same[0][-1]), others)
+            told.append((same[0], _Piece(sources, sources, (first,), end, packet)))
+            continue
+        for applied in same:
+            sources = joined(found[applied])
+            # Those that another piece has of a rule that ends all it matches come before it.
+            asked = row[applied[0]].asked if applied[1:] == () and end is not None else sources
+            rules = tuple([_named(row, number) for number in applied])
+            told.append((applied, _Piece(sources, asked, rules, end, packet)))
+    told.sort(key=lambda each: each[0])
+    yield from (piece for _, piece in told)
+
+
+def _matched(row: Sequence[_Rule], region: Region) -> Iterator[tuple[tuple[int, ...], Interval]]:
+    """Yield intervals of sources, with the rules of the row that match on them, in order."""
     begins = sorted(
-        (low, n, high) for n, each in enumerate(row) for low, high in each.decided.asked
+        (low, number, high)
+        for number, rule in enumerate(row)
+        for low, high in common_of(region.intervals, rule.asked)
     )
-    found: list[list[Interval]] = [[] for _ in row]
-    # Those that match on the address `at`, by their place in the row, and until which address.
+    #: Those that match on the address `at`, by their place in the row, and until which address.
     open_at: list[tuple[int, int]] = []
-    number = at = 0
-    while number < len(begins) or open_at:
+    at = taken = 0
+    while taken < len(begins) or open_at:
         if not open_at:
-            at = max(at, begins[number][0])
-        while number < len(begins) and begins[number][0] <= at:
-            _, rule, last = begins[number]
-            heappush(open_at, (rule, last))
-            number += 1
-        while open_at and open_at[0][1] < at:
-            heappop(open_at)
-        if open_at:
-            rule, last = open_at[0]
-            if number < len(begins):
-                last = min(last, begins[number][0] - 1)
-            found[rule].append((at, last))
-            at = last + 1
-    return [*map(joined, found)]
+            at = begins[taken][0]
+        while taken < len(begins) and begins[taken][0] <= at:
+            _, number, high = begins[taken]
+            insort(open_at, (number, high))
+            taken += 1
+        last = min(high for _, high in open_at)
+        if taken < len(begins):
+            last = min(last, begins[taken][0] - 1)
+        yield tuple([number for number, _ in open_at]), (at, last)
+        at = last + 1
+        open_at = [each for each in open_at if each[1] >= at]
+
+
+def _applied(row: Sequence[_Rule], matched: Sequence[int], packet: Packet) -> tuple[int, ...]:
+    """Return those of the rules that match on a source that do something to its packet."""
+    applied: list[int] = []
+    for number in matched:
+        decided = row[number].does[packet]
+        if not decided.asked:
+            continue
+        applied.append(number)
+        if not isinstance(decided.outcome, Packet):
+            break
+        packet = decided.outcome
+    return tuple(applied)
+
+
+def _outcome(
+    row: Sequence[_Rule], applied: Sequence[int], packet: Packet
+) -> tuple[End | None, Packet]:
+    """Return how rules that were applied in turn end a packet, and the packet then."""
+    for number in applied:
+        outcome = row[number].does[packet].outcome
+        if not isinstance(outcome, Packet):
+            return outcome, packet
+        packet = outcome
+    return None, packet
+
+
+def _named(row: Sequence[_Rule], number: int) -> AnyRule:
+    return next(iter(row[number].does.values())).rule
 
 
 def _of_many(rule: AnyRule, others: int) -> AnyRule:
     """Return a rule whose text says how many others after it do the same."""
+    if not others:
+        return rule
     return replace(rule, raw=f"{rule.raw} (or one of {others:,} more such rules after it)")
-
-
-def _end(decided: Decided, packet: Packet) -> Leaf:
-    return Leaf(decided.outcome, packet, (decided.rule,))

@@ -21,6 +21,11 @@ class Path:
         #: Rules in a row that may end the traversal, how, and how many with that outcome follow.
         self._row: list[tuple[AnyRule, Leaf, int]] = []
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether nothing was added yet."""
+        return not (self._around or self._passed or self._branches or self._row)
+
     def branches(self, chance: Dyadic, taken: Tree) -> bool:
         """Add a branch that is drawn with `chance`; return whether nothing else is left."""
         self._close_row()

@@ -80,8 +80,12 @@ class Walks(ABC):
         """
 
     @abstractmethod
-    def _meets(self, start: RulePosition, packet: Packet) -> Tree:
-        """Evaluate the rules of a chain for a packet, until it leaves that chain."""
+    def _meets(self, start: RulePosition, packet: Packet, alike: list[int]) -> Tree:
+        """Evaluate the rules of a chain for a packet, until it leaves that chain.
+
+        The places in the chain at which the packet continues as it does at `start` are added to
+        `alike`, if other packets are likely to become one like it at each of them.
+        """
 
     @deep
     def tree(self, chain: str, packet: Packet) -> Tree:
@@ -102,10 +106,13 @@ class Walks(ABC):
             return known[place] or _loops(start.chain, packet)
         known[place] = None
         try:
-            tree = self._meets(start, packet)
+            alike: list[int] = []
+            tree = self._meets(start, packet, alike)
             if len(tree.rules) > MOST_RULES:
                 tree = replace(tree, rules=self.effort.shortened(tree.rules))
             known[place] = tree
+            for at in alike:
+                known.setdefault((start.chain, at), tree)
         finally:  # a question that ends it may be answered further up
             if known[place] is None:
                 del known[place]

@@ -26,7 +26,7 @@ class Jumps(Walks):
     def _matched_at(self, chain: str, at: int, is_source: bool) -> None:  # as there
         pass
 
-    def _meets(self, start: RulePosition, packet: Packet) -> Tree:
+    def _meets(self, start: RulePosition, packet: Packet, _alike: list[int]) -> Tree:
         self._visited.append(f"{start.chain}:{start.at}")
         assert len(self._visited) < 100, "the walk does not end"
         target = self._chains.get(start.chain)

@@ -1,4 +1,4 @@
-"""What a rule of iptables does that matches one network of sources and decides on all of it."""
+"""What a rule of iptables certainly does with all packets from one network of sources."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ from analyzer.model.region import Parted
 from analyzer.model.ternary import Ternary
 from analyzer.semantics.in_a_row import Decided
 from analyzer.semantics.iptables.matching import match_all
+from analyzer.semantics.iptables.passing import passed_by
 from analyzer.semantics.match_result import CERTAIN
 from analyzer.semantics.situation import Situation
 from analyzer.semantics.tree import FellThrough
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from analyzer.semantics.in_a_row import End
 
 
 def decides(rule: Rule, packet: Packet, situation: Situation) -> Decided | None:
@@ -31,9 +36,18 @@ def decides(rule: Rule, packet: Packet, situation: Situation) -> Decided | None:
             asked = (span(match.network),)
         else:
             return None
-    if asked is None or not isinstance(rule.target, Accept | Drop | Reject | Return):
+    if asked is None:
         return None
-    outcome = FellThrough() if isinstance(rule.target, Return) else rule.target
+    outcome: End | Packet | None
+    match rule.target:
+        case Accept() | Drop() | Reject():
+            outcome = rule.target
+        case Return():
+            outcome = FellThrough()
+        case _:
+            outcome = passed_by(packet, rule, situation)
+            if outcome is None:
+                return None
     if not others:
         return Decided(rule, asked, outcome)
     try:

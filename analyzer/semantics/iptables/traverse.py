@@ -128,16 +128,18 @@ class Traversal(Walks):
         chain = self._table.chains.get(place.chain)
         return chain is not None and place.at >= len(chain.rules)
 
-    def _meets(self, start: RulePosition, packet: Packet) -> Tree:
+    def _meets(self, start: RulePosition, packet: Packet, alike: list[int]) -> Tree:
         told: list[Packet] = []
-        tree = self._along(start, packet, told)
+        tree = self._along(start, packet, told, alike)
         if not told:
             return tree
         # What the rules of this chain showed about its device is forgotten when it leaves the
         # chain.
         return Grown(lambda leaf: _as_before(leaf, packet)).of(tree)
 
-    def _along(self, start: RulePosition, packet: Packet, told: list[Packet]) -> Tree:
+    def _along(
+        self, start: RulePosition, packet: Packet, told: list[Packet], alike: list[int]
+    ) -> Tree:
         """Traverse a chain; the packet is added to `told` as rules show more about its device."""
         chain = self._table.chains.get(start.chain)
         if chain is None:
@@ -161,6 +163,8 @@ class Traversal(Walks):
                 except Parted as by:
                     if self._is_in_vain(packet, rule):
                         packet, position = packet.from_all(), at + 1
+                        if packet is came and path.is_empty:
+                            alike.append(position)
                         break
                     marked = self._marked_by_source(by, packet, rule)
                     if marked is not None:
@@ -197,7 +201,10 @@ class Traversal(Walks):
                     if both is not None:  # other packets may come to it too: keep the result
                         return path.tree(self.onward(behind, both))
                 elif passed is not None and not (drawn and isinstance(rule.target, Jump)):
-                    continue  # whether it matches or not, the traversal continues in the same way
+                    # Whether it matches or not, the traversal continues in the same way.
+                    if packet is came and path.is_empty:
+                        alike.append(at + 1)
+                    continue
                 if result.known is Ternary.UNKNOWN and _asks(
                     MatchInInterface | MatchOutInterface, rule
                 ):
@@ -265,7 +272,7 @@ class Traversal(Walks):
         def goes_on(at: int, packet: Packet) -> Tree:
             return self.onward(RulePosition(chain, at), packet)
 
-        return split_in_a_row(at, packet, decided, self.effort.parts, goes_on)
+        return split_in_a_row(at, packet, decided, self.effort, goes_on)
 
     def _marked_by_source(self, by: Parted, packet: Packet, rule: Rule) -> Packet | None:
         """Return the packet after a rule that at most marks some sources; None: it does more."""

@@ -5,23 +5,29 @@ Source: Linux, net/netfilter/nft_meta.c, nft_ct.c, nft_payload.c; nft(8), "STATE
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final
 
 from analyzer.model.addresses import Address
 from analyzer.model.bits import Bits
 from analyzer.model.nft.expressions import (
+    Continue,
     Expression,
     Exthdr,
     MapLookup,
     Payload,
 )
 from analyzer.model.nft.statements import (
+    Counter,
     CtSet,
+    Dup,
+    FlowAdd,
+    Log,
     Mangle,
     MetaSet,
     Notrack,
+    Statement,
 )
 from analyzer.model.packet import ALL_BITS, UNKNOWN_MARK, Mark, Packet
 from analyzer.model.probability import Dyadic
@@ -88,6 +94,27 @@ class Changes:
                 return ChangedPackets(((packet, None),), Ternary.UNKNOWN)
             case Mangle():
                 return ChangedPackets(((_rewritten(packet), None),))
+
+    def marked(
+        self, statements: Iterable[Statement], packet: Packet, situation: Situation
+    ) -> Packet | None:
+        """Return the packet after statements that certainly at most set marks; None: they do more.
+
+        Raises:
+            Parted: a mark depends on the source.
+        """
+        for each in statements:
+            match each:
+                case MetaSet("mark") | CtSet("mark"):
+                    made = self.changed(each, packet, situation)
+                    if not made.is_sure or made.applies is not Ternary.TRUE or made.ways[1:]:
+                        return None
+                    packet = made.ways[0][0]
+                case Counter() | Log() | Dup() | FlowAdd() | Continue():
+                    pass
+                case _:
+                    return None
+        return packet
 
     def _set(
         self, operand: Expression, packet: Packet, made: Callable[[Mark], Packet]

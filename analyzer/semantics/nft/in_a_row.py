@@ -1,4 +1,4 @@
-"""What a rule of nft does that matches some sources and decides on all packets from them."""
+"""What a rule of nft certainly does with all packets from the sources that it matches."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from analyzer.semantics.tree import AnyRule, FellThrough, Leaf
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from analyzer.semantics.in_a_row import End
     from analyzer.semantics.nft.traverse import NftTraversal
 
 
@@ -34,7 +35,7 @@ class Row(NamedTuple):
     """
 
     first: AnyRule
-    outcome: targets.Accept | targets.Drop | targets.Reject | FellThrough
+    outcome: End
     others: int
     behind: int
 
@@ -101,20 +102,19 @@ class DecidingRules:
     def _row(self, chain: str, start: int, field: str) -> Row | None:
         rules = self._table.chains[chain].rules
         every = (everything(4 if self._walks.family == "ip" else 6),)
-        found: list[Decided] = []
+        found: list[tuple[AnyRule, End]] = []
         at = start
         while at < len(rules):
             decided = self._on_all(chain, at, field)
             if decided is None or decided.asked == every:
                 break
-            if decided.asked:  # else it is for the other family
-                if found and decided.outcome != found[0].outcome:
+            rule, asked, outcome = decided
+            if asked:  # else it is for the other family
+                if isinstance(outcome, Packet) or (found and outcome != found[0][1]):
                     break
-                found.append(decided)
+                found.append((rule, outcome))
             at += 1
-        if not is_long(len(found)):
-            return None
-        return Row(found[0].rule, found[0].outcome, len(found) - 1, at)
+        return Row(*found[0], len(found) - 1, at) if is_long(len(found)) else None
 
 
 def _decides_on_all(rule: Rule, field: str, family: str) -> Decided | None:
@@ -132,9 +132,7 @@ def _decides_on_all(rule: Rule, field: str, family: str) -> Decided | None:
     return Decided(rule, asked if version == (4 if family == "ip" else 6) else (), outcome)
 
 
-def _outcome(
-    rule: Rule, family: str
-) -> targets.Accept | targets.Drop | targets.Reject | FellThrough | None:
+def _outcome(rule: Rule, family: str) -> End | None:
     """Return what the last statement of a rule does to a packet that reaches it; None: more."""
     match rule.statements[-1:]:
         case [Accept()]:
@@ -150,18 +148,29 @@ def _outcome(
 
 
 def _decides(rule: Rule, packet: Packet, walks: NftTraversal) -> Decided | None:
-    outcome = _outcome(rule, walks.family)
-    before = rule.statements[:-1]
+    last = max(
+        (at for at, each in enumerate(rule.statements) if isinstance(each, Match)), default=-1
+    )
+    before, rest = rule.statements[: last + 1], rule.statements[last + 1 :]
+    outcome: End | Packet | None = _outcome(rule, walks.family)
+    if outcome is None:
+        try:
+            outcome = walks.changes.marked(rest, packet, walks.situation)
+        except Parted:
+            return None
+    elif not all(isinstance(each, Counter | Log) for each in rest[:-1]):
+        return None
     if outcome is None or not all(isinstance(each, Match | Counter | Log) for each in before):
         return None
     nothing = Decided(rule, (), outcome)
-    match is_rejected(rule.statements[-1], packet, walks.family, walks.situation):
-        case Ternary.UNKNOWN:
-            return None
-        case Ternary.FALSE:
-            return nothing
-        case Ternary.TRUE:
-            pass
+    if not isinstance(outcome, Packet):
+        match is_rejected(rest[-1], packet, walks.family, walks.situation):
+            case Ternary.UNKNOWN:
+                return None
+            case Ternary.FALSE:
+                return nothing
+            case Ternary.TRUE:
+                pass
     asked: Intervals | None = None
     for match in before:
         if not isinstance(match, Match):

@@ -116,6 +116,8 @@ class RuleWalk:
         self.forked = False
         #: Whether a packet continues that represents several.
         self.joined = False
+        #: Whether it makes no difference if the rule matches.
+        self.in_vain = False
 
     def walk(self, first: int, packet: Packet) -> Packet | ChainEnd:
         """Evaluate the statements from `first` on; return the packet that the next rule sees."""
@@ -136,6 +138,7 @@ class RuleWalk:
                 reached = self._meet(each, at, packet)
             except Parted as by:
                 if isinstance(each, Match) and self._changes_nothing(at + 1, packet):
+                    self.in_vain = True
                     return packet.from_all()
                 row = None if first else self._walks.in_a_row(self.place, came)
                 if row is not None:
@@ -270,24 +273,17 @@ class RuleWalk:
 
     def _marked(self, first: int, packet: Packet) -> Packet | None:
         """Return the packet after the rule, if the rest of it certainly only sets marks."""
-        for each in self._rule.statements[first:]:
-            match each:
-                case MetaSet("mark") | CtSet("mark"):
-                    made = self._walks.changes.changed(each, packet, self._walks.situation)
-                    if not made.is_sure or made.applies is not Ternary.TRUE or made.ways[1:]:
+        walks, rest = self._walks, self._rule.statements[first:]
+        match rest[-1:]:
+            case [Jump(chain)]:
+                marked = walks.changes.marked(rest[:-1], packet, walks.situation)
+                match marked and walks.goto(chain, marked):
+                    case Leaf(FellThrough(), through):
+                        return through
+                    case _:
                         return None
-                    packet = made.ways[0][0]
-                case Jump(chain):
-                    match self._walks.goto(chain, packet):
-                        case Leaf(FellThrough(), through):
-                            packet = through
-                        case _:
-                            return None
-                case Counter() | Log() | Dup() | FlowAdd() | Continue():
-                    pass
-                case _:
-                    return None
-        return packet
+            case _:
+                return walks.changes.marked(rest, packet, walks.situation)
 
     def _marks_in_vain(self, first: int, packet: Packet) -> bool:
         """Return whether the rest of the rule sets only bits of marks that no rule matches on."""
@@ -302,7 +298,8 @@ class RuleWalk:
         if result == CERTAIN:
             return packet
         if self._changes_nothing(at + 1, packet):
-            return None  # whether it matches or not, the traversal continues in the same way
+            self.in_vain = True
+            return None
         marked = self._marked(at + 1, packet.from_all())
         if marked is not None and marked != packet.from_all():
             drawn = result.known is Ternary.TRUE

@@ -67,7 +67,9 @@ class NftTraversal(Walks):
     def rest_of(self, rule: RuleWalk, statement: int, packet: Packet) -> Tree:
         """Return what happens to a packet from a statement of a rule on."""
         place = RulePosition(rule.place.chain, rule.place.at - 1)
-        return self._meets(place, packet, statement) if statement else self.onward(place, packet)
+        return (
+            self._meets(place, packet, [], statement) if statement else self.onward(place, packet)
+        )
 
     def compare(self, match: Match, packet: Packet) -> MatchResult:
         """Evaluate a comparison.
@@ -91,7 +93,7 @@ class NftTraversal(Walks):
         def goes_on(at: int, packet: Packet) -> Tree:
             return self.onward(RulePosition(behind.chain, at), packet)
 
-        return split_in_a_row(behind.at - 1, packet, decides, self.effort.parts, goes_on)
+        return split_in_a_row(behind.at - 1, packet, decides, self.effort, goes_on)
 
     def _matched_at(self, chain: str, at: int, is_source: bool) -> Intervals | None:
         rules = self._table.chains[chain].rules
@@ -108,13 +110,15 @@ class NftTraversal(Walks):
         chain = self._table.chains.get(place.chain)
         return chain is not None and place.at >= len(chain.rules)
 
-    def _meets(self, start: RulePosition, packet: Packet, statement: int = 0) -> Tree:
+    def _meets(
+        self, start: RulePosition, packet: Packet, alike: list[int], statement: int = 0
+    ) -> Tree:
         """Traverse from a statement of a rule on."""
         chain = self._table.chains.get(start.chain)
         if chain is None:
             return missing(start.chain, packet)
         self._visited[start.chain] = None
-        path, rules = Path(), chain.rules
+        path, rules, came = Path(), chain.rules, packet
         index = self._indexes.get(start.chain)
         if index is None:
             index = self._indexes[start.chain] = NftChainIndex(rules)
@@ -148,5 +152,7 @@ class NftTraversal(Walks):
                 if rest is not None:
                     return path.tree(rest)
             packet = reached
+            if met.in_vain and packet is came and path.is_empty:
+                alike.append(at + 1)
             at = index.following(packet, at + 1)
         return path.tree(left(packet))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from ipaddress import IPv4Address
-from typing import Final
+from typing import Final, assert_never
 
 from hypothesis import strategies as st
 
 from analyzer.model.addresses import Address
 from analyzer.model.packet import Packet
 from analyzer.model.region import Region
+from analyzer.model.value import replace
 from analyzer.semantics.situation import Situation
+from analyzer.semantics.tree import AnyRule, BySource, Chance, Either, Leaf, Tree, after_all
 
 #: Addresses that rules tell apart.
 FIRST: Final = IPv4Address("10.0.0.0")
@@ -161,3 +163,30 @@ def nft(draw: st.DrawFn, *, hook: str) -> str:
         ]
         lines += [f"chain {chain} {{", head, *rules, "}"]
     return "\n".join([*lines, "}", ""])
+
+
+def alone(tree: Tree, address: Address) -> Tree:
+    """Return the tree of packets from one address, with the rules that decide on them.
+
+    Those that at most mark them are left out: of rules that change nothing some are reported, and
+    others not.
+    """
+    if isinstance(tree, BySource):
+        [found] = [each for where, each in tree.branches if address in where]
+        return after_all(_deciding(tree), alone(found, address))
+    tree = replace(tree, rules=_deciding(tree))
+    match tree:
+        case Leaf():
+            return tree
+        case Chance(branches):
+            told = tuple([(chance, alone(each, address)) for chance, each in branches])
+            return replace(tree, branches=told)
+        case Either(_, branches):
+            return replace(tree, branches=tuple([alone(each, address) for each in branches]))
+        case _:
+            assert_never(tree)
+
+
+def _deciding(tree: Tree) -> tuple[AnyRule, ...]:
+    others = ("-j MARK ", "-j LOG", "mark set ", " continue")
+    return tuple([rule for rule in tree.rules if not any(each in rule.raw for each in others)])
