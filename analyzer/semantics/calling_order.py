@@ -212,6 +212,16 @@ def behind_nat(stages: Iterable[Stage], hook: str) -> tuple[Stage, ...]:
     return _around_nat(tuple(stages), hook)[1]
 
 
+def before_nat(stages: Iterable[Stage], hook: str) -> tuple[Stage, ...]:
+    """Return the stages up to the nat chains, without these."""
+    return without_nat(up_to_nat(stages, hook))
+
+
+def after_nat(stages: Iterable[Stage], hook: str) -> tuple[Stage, ...]:
+    """Return the stages after the nat chains, without one of these that is called later."""
+    return without_nat(behind_nat(stages, hook))
+
+
 def _around_nat(
     stages: tuple[Stage, ...], hook: str
 ) -> tuple[tuple[Stage, ...], tuple[Stage, ...]]:

@@ -13,7 +13,7 @@ Source: Linux, net/netfilter/core.c, ``nf_hook_slow``; net/netfilter/nf_nat_core
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from analyzer.model.iptables.targets import Accept, Dnat, Masquerade, Redirect, Snat
@@ -43,6 +43,8 @@ _ENTERING: Final = frozenset({"PREROUTING", "OUTPUT"})
 
 #: What follows the last stage; None: the traversal ends there, and a translation ends it sooner.
 Then = Callable[[Packet], Tree] | None
+#: What gives a part of the stages of a hook.
+PartOf = Callable[[Iterable[Stage], str], tuple[Stage, ...]]
 
 
 class Calls:
@@ -59,8 +61,17 @@ class Calls:
     ) -> None:
         self._situation = situation
         self.stages = base_chains(rulesets, family, situation, effort)
+        #: Parts of these, by what gives a part and the hook: every packet needs them.
+        self._parts: dict[tuple[PartOf, str], tuple[Stage, ...]] = {}
         self.is_behind = False
         self.joins_marks = False
+
+    def part(self, of: PartOf, hook: str) -> tuple[Stage, ...]:
+        """Return a part of what a hook calls; `of` gives it, for example `up_to_nat`."""
+        found = self._parts.get((of, hook))
+        if found is None:
+            found = self._parts[of, hook] = of(self.stages[hook], hook)
+        return found
 
     def forget(self) -> None:
         """Forget the results so far, which other packets could seldom share."""

@@ -27,7 +27,7 @@ from analyzer.model.value import replace
 from analyzer.semantics.answers import FlowAnswers
 from analyzer.semantics.assumed import POD_INTERFACE
 from analyzer.semantics.base_chains import Rules
-from analyzer.semantics.calling_order import behind_nat, up_to_nat, without_nat
+from analyzer.semantics.calling_order import after_nat, before_nat, up_to_nat
 from analyzer.semantics.calls import Calls, met_before
 from analyzer.semantics.conditions import Label, questions, telling
 from analyzer.semantics.depth import deep
@@ -266,13 +266,13 @@ class Hooks:
         self._begin()
         self._calls.joins_marks = joins_marks
         self._effort.lends = lends
-        return self._calls.run(up_to_nat(self._calls.stages[hook], hook), packet, None)
+        return self._calls.run(self._calls.part(up_to_nat, hook), packet, None)
 
     @deep
     def before_nat(self, hook: str, packet: Packet) -> Tree:
         """Return the result of PREROUTING or OUTPUT for `packet` before nat."""
         self._begin()
-        return self._calls.run(without_nat(up_to_nat(self._calls.stages[hook], hook)), packet, None)
+        return self._calls.run(self._calls.part(before_nat, hook), packet, None)
 
     # --- after nat ---
 
@@ -289,7 +289,7 @@ class Hooks:
         self._calls.is_behind = True
         self._began = packet
         hook = "OUTPUT" if made_here else "PREROUTING"
-        stages = without_nat(behind_nat(self._calls.stages[hook], hook))
+        stages = self._calls.part(after_nat, hook)
         if not made_here:
             came = replace(packet, out_interface=NO_DEVICE)
             return self._calls.run(stages, came, self._routed_in)

@@ -18,7 +18,7 @@ from typing import TypeAlias
 from analyzer.model.packet import NO_DEVICE, Packet
 from analyzer.model.routing import LOOPBACK
 from analyzer.model.value import replace
-from analyzer.semantics.calling_order import Stage, behind_nat, up_to_nat, without_nat
+from analyzer.semantics.calling_order import Stage, after_nat, before_nat
 from analyzer.semantics.calls import Calls, met_before
 from analyzer.semantics.tree import Delivered, Leaf, OtherZone, Tree, Unanswered, Unresolved
 
@@ -70,10 +70,10 @@ class WayBack:
         return self._calls.run(self._until_nat(hook), answer, lambda p: self._restored(p, hook))
 
     def _until_nat(self, hook: str) -> tuple[Stage, ...]:
-        return without_nat(up_to_nat(self._calls.stages[hook], hook))
+        return self._calls.part(before_nat, hook)
 
     def _after_nat(self, hook: str) -> tuple[Stage, ...]:
-        return without_nat(behind_nat(self._calls.stages[hook], hook))
+        return self._calls.part(after_nat, hook)
 
     def _restored(self, answer: Packet, hook: str) -> Tree:
         if answer.tracked is False:
