@@ -61,7 +61,7 @@ def test_what_is_lazy_is_known_by_its_type(room: str) -> None:
 def test_no_class_is_known_by_the_module_that_has_it() -> None:
     paths = modules("analyzer", "netns-lab")
     found = [path.name for path in paths if ".__module__" in path.read_text(encoding="utf-8")]
-    assert found == ["iptables.py"]  # python-iptables loads a shim of setuptools
+    assert found == ["python_iptables.py"]  # which loads a shim of setuptools
 
 
 def test_readers_know_no_chain_of_any_program() -> None:

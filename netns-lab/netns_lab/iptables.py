@@ -7,11 +7,10 @@ could carry `--modprobe=COMMAND`, which iptables would run.
 from __future__ import annotations
 
 import re
-import sys
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
@@ -28,6 +27,7 @@ from netns_lab.errors import LabError
 from netns_lab.ipsets import make_sets
 from netns_lab.nft import Nft
 from netns_lab.nft_counters import RuleCounters
+from netns_lab.python_iptables import quickly_loaded
 from netns_lab.recent import RecentLists
 from netns_lab.restoring import RefusedError, restore
 from netns_lab.wanted import WantedRules, check_same
@@ -302,7 +302,7 @@ class LegacyIptables(Iptables):
         if LegacyIptables._family_read not in {None, self.family}:
             return None
         LegacyIptables._family_read = self.family
-        with self.namespace, _without_setuptools():
+        with self.namespace, quickly_loaded():
             try:
                 import iptc  # it opens its socket to the kernel when it is imported
             except (ImportError, OSError):
@@ -360,22 +360,6 @@ def _check_counters(
     wrong = sum(counted[rule] != other.get(rule) for rule in rules)
     if wrong:
         raise LabError(f"the counters of {wrong} rules differ from those that {name} reads")
-
-
-@contextmanager
-def _without_setuptools() -> Iterator[None]:
-    """Let python-iptables import the library's distutils while there is one.
-
-    The one of setuptools, which otherwise takes its place, is 0.25 s of each run.
-    """
-    shims = [each for each in sys.meta_path if type(each).__module__ == "_distutils_hack"]
-    taken = shims if sys.version_info < (3, 12) else []
-    for each in taken:
-        sys.meta_path.remove(each)
-    try:
-        yield
-    finally:
-        sys.meta_path[:0] = taken
 
 
 def _built_in(table: Table) -> list[Chain]:
