@@ -31,9 +31,9 @@ CHECKS: Final[dict[str, Sequence[str]]] = {
     "types": (str(BIN / "mypy"),),
     "imports": (str(BIN / "lint-imports"), "--config", "pyproject.toml"),
 }
-_WORKERS: Final = str(os.cpu_count() or 1)
-_TESTS: Final = (sys.executable, "-m", "pytest", "-n", _WORKERS, "--dist", "worksteal")
 _LAB: Final = "tests/lab"
+#: Tests of the lab mostly wait: with one worker for each core they end last of all.
+_LAB_WORKERS: Final = 1.5
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,12 @@ def run(name: str, command: Sequence[str], *, shown: bool = False) -> Part:
     return Part(name, done.returncode, time.monotonic() - began, done.stdout or "")
 
 
+def _tests(*options: str, workers: float = 1) -> Sequence[str]:
+    """What runs tests with so many workers for each core."""
+    count = str(int(workers * (os.cpu_count() or 1)))
+    return (sys.executable, "-m", "pytest", "-n", count, "--dist", "worksteal", *options)
+
+
 def _quick() -> Sequence[str]:
     """What pytest is told in the quick check: which of the cases that are alike it takes."""
     return ("--quick", str(random.randrange(1000))) if PROFILE == "quick" else ()
@@ -96,14 +102,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     1: something failed; 130: interrupted.
     """
     options = [*_quick(), *(sys.argv[1:] if arguments is None else arguments)]
-    beside = CHECKS | {"lab": (*_TESTS, _LAB, *options)}
+    beside = CHECKS | {"lab": _tests(_LAB, *options, workers=_LAB_WORKERS)}
     # Batch systems ignore SIGINT, and what is started inherits that: it could not be interrupted.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     began = time.monotonic()
     with ThreadPoolExecutor(len(beside)) as pool:
         others: list[Future[Part]] = [pool.submit(run, *each) for each in beside.items()]
         try:
-            tests = run("tests", [*_TESTS, f"--ignore={_LAB}", *options], shown=True)
+            command = _tests(f"--ignore={_LAB}", *options)
+            tests = run("tests", command, shown=True)
         except KeyboardInterrupt:
             sys.stderr.write("make test: interrupted\n")
             return 130

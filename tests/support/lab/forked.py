@@ -23,6 +23,8 @@ from typing import Final
 LOADED: Final = (
     "analyzer.cli",
     "analyzer.kubeproxy.fastpath.quiet",
+    "analyzer.kubeproxy.iptables",
+    "analyzer.kubeproxy.nftables",
     "analyzer.parsers.kubernetes",
     "analyzer.parsers.pods",
     "analyzer.parsers.xt.matches.conntrack",
