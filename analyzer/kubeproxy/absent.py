@@ -86,9 +86,14 @@ def absent_of(
     # Without objects nothing is lacking, and a large dump has many Services to look through.
     lacking = tuple(_lacking(view, wanted)) if wanted else ()
     told = {each.name.text for each in (*view.services, *lacking)} if view.unled else ()
-    unled = [_unled(name) for name in view.unled if name not in told]
+    unled = [unshown(name) for name in view.unled if name not in told]
     beyond = tuple(_service(spec) for spec in others)
     return Absent(lacking=lacking, beyond=beyond, unled=tuple(unled))
+
+
+def unshown(name: str) -> ServicePort:
+    """Return a ServicePort of which nothing but the name is known."""
+    return ServicePort(name=names.service_name(name), protocol="", frontends=(), routes=())
 
 
 def _lacking(view: View, specs: Iterable[ApiServicePort]) -> Iterator[ServicePort]:
@@ -100,10 +105,6 @@ def _lacking(view: View, specs: Iterable[ApiServicePort]) -> Iterator[ServicePor
         named = there & {(spec.name, spec.protocol, v) for v in (service.version, None)}
         if not named and places.isdisjoint(_places(service)):
             yield service
-
-
-def _unled(name: str) -> ServicePort:
-    return ServicePort(name=names.service_name(name), protocol="", frontends=(), routes=())
 
 
 def _service(spec: ApiServicePort) -> ServicePort:

@@ -64,6 +64,37 @@ def selected(
     return absent, tuple(each for each in view.services if id(each) in wanted)
 
 
+def concerning(
+    options: SimpleNamespace, view: View, absent: Absent, asked: Sequence[ServicePort]
+) -> View:
+    """Return the view without what is not judged of Services that nobody asks about.
+
+    `absent` and `asked` are what `selected` returned. What may be of any Service, as a chain
+    without a name is, remains.
+    """
+    open_ = dict.fromkeys([*view.left_out, *(each.name for each in view.in_part)])
+    if not open_ or not (options.service or options.namespace):
+        return view
+    from analyzer.kubeproxy.absent import unshown
+    from analyzer.kubeproxy.select import narrow
+    from analyzer.model.value import replace
+
+    named = {name: unshown(name) for name in open_}
+    every = replace(view, services=(*view.services, *absent.every, *named.values()))
+    meant = (*asked, *narrow(every, options.service, options.namespace))
+    names = {each.name.text for each in meant}
+
+    def is_meant(name: str) -> bool:
+        own = named[name].name
+        return own.service is None or own.text in names
+
+    return replace(
+        view,
+        left_out=tuple(each for each in view.left_out if is_meant(each)),
+        in_part=tuple(each for each in view.in_part if is_meant(each.name)),
+    )
+
+
 def dead_of(
     options: SimpleNamespace,
     given: Input | Shown,

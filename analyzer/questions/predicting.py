@@ -19,7 +19,7 @@ from analyzer.model.cluster import Cluster
 from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.value import replace, value
 from analyzer.parsers.formats import read_ruleset
-from analyzer.questions.evaluating import selected
+from analyzer.questions.evaluating import concerning, selected
 from analyzer.reports.not_judged import not_at
 from analyzer.reports.phrases import count, listed
 from analyzer.reports.progress import progress
@@ -218,7 +218,7 @@ class _Predicted:
             raise InputError(f"{file}: no Service to judge: no rule jumps to its chains")
         at = {id(each): every for each, every in zip(shown, services, strict=True)}
         return Everywhere(
-            view=view,
+            view=concerning(options, view, absent, asked),
             services=tuple(at[id(each)] for each in asked),
             asked=asked,
             absent=absent,

@@ -13,11 +13,12 @@ from analyzer.kubeproxy.absent import Absent, absent_of
 from analyzer.kubeproxy.predict.every_node import EveryNode
 from analyzer.kubeproxy.proxy_mode import ProxyMode
 from analyzer.kubeproxy.untold import JudgedInPart, Untold
-from analyzer.kubeproxy.view import View
+from analyzer.kubeproxy.view import ServicePort, View
 from analyzer.model.addresses import IPV4, IPV6
 from analyzer.model.diagnostics import Diagnostic, partial_warning
+from analyzer.model.value import replace
 from analyzer.output import finish
-from analyzer.questions.evaluating import selected
+from analyzer.questions.evaluating import concerning, selected
 from analyzer.questions.predicting import Everywhere
 from analyzer.reports.not_judged import not_at
 from analyzer.reports.phrases import count, listed
@@ -133,7 +134,7 @@ class _Stored:
         self._read = read
         self._known = known
         self._services = services
-        self._lacking = dict(_lacking(services))
+        self._lacking = tuple(_lacking(services))
         self._no_version = dict(_no_version(services, known))
 
     def but(self, gone: Collection[str]) -> Everywhere:
@@ -145,38 +146,31 @@ class _Stored:
         options, services = self._options, self._services
         known = [each for each in self._known if each.node not in gone]
         read = self._read.but(gone)
-        lacking = {
-            name: at for name, nodes in self._lacking.items() if (at := _others(nodes, gone))
-        }
-        no_version = {
-            f"IPv{version} at {listed(at)}": at
-            for version, nodes in self._no_version.items()
-            if (at := _others(nodes, gone))
-        }
-        diagnostics = (
-            *_told(read, lacking | no_version, options.folder),
-            *_in_part(known, options.folder),
-        )
         view = View(
             services=tuple(each.service for each in services),
             mode=ProxyMode(Counter(each.mode for each in known).most_common(1)[0][0]),
             node=None,
-            diagnostics=diagnostics,
             cut=tuple(dict.fromkeys(version for each in known for version in each.cut)),
             untold=tuple(dict.fromkeys(_untold(known))),
             left_out=tuple(dict.fromkeys(name for each in known for name in each.left_out)),
             unled=tuple(dict.fromkeys(name for each in known for name in each.unled)),
-            in_part=(
-                *(JudgedInPart(name, not_at(nodes)) for name, nodes in lacking.items()),
-                *(JudgedInPart(name, _NO_VERSION) for name in no_version),
-            ),
         )
         absent, asked = selected(options, view, _absent(view, known, self._objects), "these dumps")
         if not asked:
             raise InputError(f"{options.folder}: no node's rules have the Service to judge")
+        lacking, no_version = self._lacking_of(asked, gone)
+        diagnostics = (
+            *_told(read, lacking | no_version, options.folder),
+            *_in_part(known, options.folder),
+        )
+        in_part = (
+            *(JudgedInPart(name, not_at(nodes)) for name, nodes in lacking.items()),
+            *(JudgedInPart(name, _NO_VERSION) for name in no_version),
+        )
+        view = replace(view, diagnostics=diagnostics, in_part=in_part)
         of = {id(shown): each for shown, each in zip(view.services, services, strict=True)}
         return Everywhere(
-            view=view,
+            view=concerning(options, view, absent, asked),
             services=tuple(of[id(each)] for each in asked),
             asked=asked,
             absent=absent,
@@ -186,6 +180,28 @@ class _Stored:
             diagnostics=diagnostics,
             but=self.but,
         )
+
+    def _lacking_of(
+        self, asked: Sequence[ServicePort], gone: Collection[str]
+    ) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+        """Return the ServicePorts asked about, and IP versions, that living nodes do not have.
+
+        Each with these nodes. What they lack of other Services is nothing to whoever asks.
+        """
+        wanted = set(map(id, asked))
+        lacking: dict[str, list[str]] = {}
+        for each, nodes in self._lacking:
+            if id(each) in wanted and (at := _others(nodes, gone)):
+                # Of both IP versions there may be one of that name.
+                of_both = {*lacking.get(each.name.text, ()), *at}
+                lacking[each.name.text] = sorted(of_both)
+        versions = {each.version for each in asked}
+        no_version = {
+            f"IPv{version} at {listed(at)}": at
+            for version, nodes in self._no_version.items()
+            if version in versions and (at := _others(nodes, gone))
+        }
+        return lacking, no_version
 
 
 def _others(nodes: Sequence[str], gone: Collection[str]) -> list[str]:
@@ -217,7 +233,7 @@ def _untold(known: Sequence[NodeRow]) -> Iterator[Untold]:
 
 def _lacking(
     services: Sequence[EveryNode],
-) -> Iterator[tuple[str, list[str]]]:
+) -> Iterator[tuple[ServicePort, list[str]]]:
     """Yield ServicePorts with the nodes whose dumps do not show them.
 
     Of an IP version of which a node has no ServicePort at all, it may have no dump.
@@ -227,7 +243,7 @@ def _lacking(
         there = frozenset().union(*(at.nodes for at in each.at))
         without = of_version.get(each.service.version, set()) - there
         if without and not each.service.is_host_port:
-            yield each.service.name.text, sorted(without)
+            yield each.service, sorted(without)
 
 
 def _no_version(

@@ -49,7 +49,12 @@ def whatif_of(options: SimpleNamespace, objects: ApiObjects, every: Everywhere |
     from analyzer.failure.whatif import FailureKind, WhatIfOptions, control_plane_of, what_if
     from analyzer.kubeproxy.absent import Absent
     from analyzer.outage.api_servers import api_processes
-    from analyzer.questions.evaluating import evaluated_services, freshness, warnings_of_places
+    from analyzer.questions.evaluating import (
+        concerning,
+        evaluated_services,
+        freshness,
+        warnings_of_places,
+    )
     from analyzer.reports.answers import WhatIfAnswer
     from analyzer.reports.freshness import Freshness
 
@@ -69,7 +74,8 @@ def whatif_of(options: SimpleNamespace, objects: ApiObjects, every: Everywhere |
     else:
         given = read_input(options, objects) if given is None else given
         absent, services = evaluated_services(options, given)
-        view, told = given.view, (*given.view.diagnostics, *warnings_of_places(given))
+        view = concerning(options, given.view, absent, services)
+        told = (*given.view.diagnostics, *warnings_of_places(given))
     top = options.top or (_TOP_OF_TEXT if options.format in {"text", "markdown"} else _TOP)
     asked = WhatIfOptions(
         node=options.node if every is None else None,
@@ -158,7 +164,12 @@ def timeline(options: SimpleNamespace) -> int:
     from analyzer.failure.reaching import reaching
     from analyzer.outage.scenario import scenario
     from analyzer.outage.timeline import play
-    from analyzer.questions.evaluating import dead_of, evaluated_services, warnings_of_dead
+    from analyzer.questions.evaluating import (
+        concerning,
+        dead_of,
+        evaluated_services,
+        warnings_of_dead,
+    )
     from analyzer.reports.answers import TimelineAnswer
 
     objects = ApiObjects(options)
@@ -189,7 +200,7 @@ def timeline(options: SimpleNamespace) -> int:
     )
     answer = TimelineAnswer(
         cluster=given.cluster,
-        view=given.view,
+        view=concerning(options, given.view, absent, judged_services),
         scenario=found,
         played=played,
         services=judged_services,

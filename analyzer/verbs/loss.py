@@ -17,6 +17,7 @@ from analyzer.model.value import replace
 from analyzer.output import finish, say
 from analyzer.questions.evaluating import (
     check_marked,
+    concerning,
     dead_of,
     evaluated_services,
     freshness,
@@ -105,7 +106,7 @@ def _answer(
     why = _unrepairable(options, given, died)
     return LossAnswer(
         cluster=given.cluster,
-        view=given.view,
+        view=concerning(options, given.view, absent, services),
         dead=died,
         losses=lost if options.sort is None else in_order(lost, options.sort),
         absent=absent,

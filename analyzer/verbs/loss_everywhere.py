@@ -34,9 +34,10 @@ def loss_everywhere(options: SimpleNamespace) -> int:
 def loss_of(options: SimpleNamespace, objects: ApiObjects, found: Everywhere) -> int:
     """Show what is lost on each of these nodes."""
     together = tuple(each.together for each in found.services)
-    died = dead_of(
-        options, Shown(replace(found.view, services=together), objects.cluster, objects.pods)
-    )
+    # What is dead may be of a Service that nobody asks about.
+    others = found.view.services if len(together) < len(found.view.services) else ()
+    shown = replace(found.view, services=(*together, *others))
+    died = dead_of(options, Shown(shown, objects.cluster, objects.pods))
     if not died.is_anything:
         is_read = options.verb.startswith("cluster ")
         else_ = f"cluster whatif {found.file}" if is_read else "whatif --from-objects"

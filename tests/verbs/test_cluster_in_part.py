@@ -48,6 +48,40 @@ def test_of_a_service_that_some_rules_lack_it_says_where(
     assert not_judged(command, verb, made, *dead) == ["default/app"]
 
 
+def test_what_rules_lack_of_other_services_breaks_no_threshold(command: Command) -> None:
+    made = built(command, {"master": TEXT, "worker1": WITHOUT_APP}, *OBJECTS)
+    command.file("worker1.txt", WITHOUT_APP)
+    predicted = ("--from-objects", OBJECTS[1], "--kube-proxy", "1.36", "--mode", "iptables")
+    for asked in (
+        ("cluster", "loss", made, *DEAD),
+        ("cluster", "whatif", made),
+        ("loss", "worker1.txt", "--node", "worker1", *predicted, *DEAD),
+    ):
+        dns = (*asked, "--service", "kube-dns")
+        done = command(*dns, "--max-loss", "100%")
+        assert (done.status, "default/app" in done.out) == (0, False)
+        assert json.loads(command(*dns, "-o", "json").out)["not_judged"] == []
+        app = command(*asked, "--service", "app", "--max-loss", "100%")
+        assert (app.status, "whose rules do not have it: default/app." in app.out) == (1, True)
+    assert command("cluster", "loss", made, *DEAD, "-n", "kube-system", "--strict").status == 0
+
+
+def test_an_odd_rule_of_another_service_breaks_no_threshold(command: Command) -> None:
+    odd = TEXT.replace("-d 10.96.18.52/32 -p tcp", "-d 10.96.18.52/31 -p tcp")
+    command.file("odd.txt", odd)
+    for verb in (("loss", "odd.txt", *DEAD), ("whatif", "odd.txt", *OBJECTS)):
+        done = command(*verb, "--max-loss", "100%")
+        assert (done.status, "rules are not understood: default/app." in done.out) == (1, True)
+        done = command(*verb, "--max-loss", "100%", "--service", "kube-dns")
+        assert (done.status, "not understood: " in done.out) == (0, False)
+
+
+def test_what_is_dead_may_be_of_another_service(command: Command) -> None:
+    made = built(command, {"master": TEXT, "worker1": TEXT}, *OBJECTS)
+    done = command("cluster", "loss", made, *DEAD, "--service", "app")
+    assert (done.status, "\n1 ServicePort" in done.out, done.err) == (0, True, "")
+
+
 def test_of_an_ip_version_that_some_rules_lack_it_says_where(command: Command) -> None:
     six = dump(*two_endpoints("[fd00::1]:80", "[fd00:1::1]:80")) + FILTER
     six = six.replace("10.96.0.1/32", "fd00:96::1/128")
