@@ -135,6 +135,7 @@ class _Stored:
         self._known = known
         self._services = services
         self._lacking = tuple(_lacking(services))
+        self._is_stale = _is_stale(objects)
         self._no_version = dict(_no_version(services, known))
 
     def but(self, gone: Collection[str]) -> Everywhere:
@@ -190,7 +191,10 @@ class _Stored:
         """
         wanted = set(map(id, asked))
         lacking: dict[str, list[str]] = {}
+        living = {each.node for each in self._known if each.node not in gone}
         for each, nodes in self._lacking:
+            if living.issubset(nodes) and self._is_stale(each):
+                continue
             if id(each) in wanted and (at := _others(nodes, gone)):
                 # Of both IP versions there may be one of that name.
                 of_both = {*lacking.get(each.name.text, ()), *at}
@@ -202,6 +206,21 @@ class _Stored:
             if version in versions and (at := _others(nodes, gone))
         }
         return lacking, no_version
+
+
+def _is_stale(objects: ApiObjects) -> Callable[[ServicePort], bool]:
+    """Return a function that says whether the objects show that there is no such ServicePort."""
+    specs = [each for version in (IPV4, IPV6) for each in objects.services(version)]
+    names = {(each.name, each.protocol) for each in specs}
+    places = {(each.protocol, *at) for each in specs for _, *at in each.frontends}
+
+    def is_stale(service: ServicePort) -> bool:
+        if not specs or (service.name.text, service.protocol) in names:
+            return False
+        own = {(service.protocol, each.address, each.port) for each in service.frontends}
+        return places.isdisjoint(own)
+
+    return is_stale
 
 
 def _others(nodes: Sequence[str], gone: Collection[str]) -> list[str]:

@@ -106,6 +106,19 @@ def test_a_service_that_only_dead_nodes_have_is_not_judged_at_the_others(
     assert done.status == 1
 
 
+def test_a_stale_service_of_a_dead_node_is_no_finding(command: Command) -> None:
+    stale = WORKER1.replace("default/app", "default/gone").replace("10.96.18.52", "10.96.18.99")
+    made = built(command, stale)
+    done = command("cluster", "loss", made, *DEAD, "--max-loss", "100%", "--strict")
+    assert (done.status, "default/gone" in done.out, done.err) == (0, False, "")
+    # It is one if nobody says which Services there are, or if the node lives.
+    command("cluster", "build", "dumps", "--node-of", "10.244.0.0/24=master", "--into", "none")
+    done = command("cluster", "loss", "none", "--dead-node", "master", "--max-loss", "100%")
+    assert (done.status, "default/gone" in done.out) == (1, True)
+    done = command("cluster", "loss", made, "--dead-node", "master", "--max-loss", "100%")
+    assert (done.status, "default/gone" in done.out) == (1, True)
+
+
 def test_pages_say_what_is_not_judged_if_other_nodes_are_dead(command: Command) -> None:
     made = built(command, EDITED["lacks a Service"])
     dumps = ("dumps/master.txt", "dumps/worker1.txt")
