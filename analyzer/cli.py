@@ -193,7 +193,7 @@ def _check(
     # Of the same fault the check says more.
     codes = {each.code for each in found}
     kept = [each for each in others if each.code not in codes]
-    return findings, (*kept, *not_compared(given), *found)
+    return findings, (*kept, *not_compared(options, given), *found)
 
 
 def _tree(options: SimpleNamespace) -> int:

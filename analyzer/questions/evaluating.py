@@ -183,7 +183,7 @@ def lacking(given: Input) -> Iterator[Diagnostic]:
         )
 
 
-def not_compared(given: Input) -> Iterator[Diagnostic]:
+def not_compared(options: SimpleNamespace, given: Input) -> Iterator[Diagnostic]:
     """Yield notes for ``--check`` on what of the objects is not compared with rules.
 
     Its verdict is then only of a part, which `--strict` does not let pass.
@@ -198,11 +198,16 @@ def not_compared(given: Input) -> Iterator[Diagnostic]:
             f"`{program}`, too",
             given.ruleset.file,
         )
+    code = says = ""
     if given.services() and not given.lists_endpoints:
+        code, says = "no-endpointslices", "list no EndpointSlices"
+    elif options.objects and not (given.services() or given.other_services()):
+        code, says = "no-services", "have no Service that kube-proxy writes rules for"
+    if code:
         yield partial_warning(
-            "no-endpointslices",
-            "the objects list no EndpointSlices: rules are not compared with the objects; take "
-            "them with `kubectl get services,endpointslices,nodes,pods -A -o json`",
+            code,
+            f"the objects {says}: rules are not compared with the objects; take them with "
+            "`kubectl get services,endpointslices,nodes,pods -A -o json`",
             given.ruleset.file,
         )
 

@@ -41,8 +41,12 @@ _MOST: Final = 12
 #: The note in place of the rest of a long list has a line of its own.
 _FIRST: Final = _MOST - 1
 _NOWHERE: Final = Span("?", Style.FAINT)
-#: Codes of diagnostics: what `--check` did not compare.
-_NOT_COMPARED: Final = frozenset({"other-ip-version", "no-endpointslices"})
+#: By the code of a diagnostic, what `--check` did not compare.
+_NOT_COMPARED: Final = {
+    "no-services": "the rules were not compared with the objects",
+    "no-endpointslices": "the rules were not compared with the objects",
+    "other-ip-version": "not all objects were compared with the rules",
+}
 #: Of a frontend that has the same shares as the next one.
 _AS_BELOW: Final = Span("as below", Style.FAINT)
 
@@ -70,10 +74,11 @@ def render(answer: ServicesAnswer) -> Document:
     blocks += assumed(answer.diagnostics)
     if answer.findings is not None:
         said = count(answer.findings, "finding") if answer.findings else "no finding"
-        is_whole = _NOT_COMPARED.isdisjoint(each.code for each in answer.diagnostics)
-        if not is_whole:
-            said += "; not all objects were compared with the rules, see the warnings"
-        style = Style.WARNING if answer.findings or not is_whole else Style.GOOD
+        codes = {each.code for each in answer.diagnostics}
+        missed = next((says for code, says in _NOT_COMPARED.items() if code in codes), "")
+        if missed:
+            said += f"; {missed}, see the warnings"
+        style = Style.WARNING if answer.findings or missed else Style.GOOD
         blocks.append(Line((Span(f"check: {said}", style),)))
     return Document(blocks)
 
