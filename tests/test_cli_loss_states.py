@@ -188,3 +188,16 @@ def test_a_zone_that_the_objects_do_not_have_is_not_asked_of_them_again(command:
     assert "Zone unknown for 1 endpoint: losses are ranges.\n" in done.out
     assert "not in --objects or have no label topology.kubernetes.io/zone.\n" in done.out
     assert "Node unknown" not in done.out
+
+
+def test_what_a_rule_of_nat_drops_is_lost_in_kube_proxys_chains_too(command: Command) -> None:
+    """It refuses flows in filter: a DROP in nat is none of its own, and no lack of endpoints."""
+    service = (
+        cluster_ip(),
+        "-A KUBE-SVC-A -j KUBE-SEP-1",
+        endpoint("KUBE-SEP-1", "10.0.0.9:80"),
+    )
+    for rule in ("-A KUBE-SVC-A -j DROP", "-A KUBE-SERVICES -j DROP"):
+        text = command("loss", command.file("dump.txt", dump(rule, *service))).out
+        assert f": {rule})" in text
+        assert "1 total loss" in text
