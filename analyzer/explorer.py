@@ -33,6 +33,7 @@ from analyzer.reports.answers import TreeAnswer
 from analyzer.reports.document import Line
 from analyzer.reports.loss_rows import brief
 from analyzer.reports.loss_summary import doubts, totals
+from analyzer.reports.loss_unresolved import unresolved
 from analyzer.reports.loss_words import WORDS, by_harm, dead_words
 from analyzer.reports.terminal import cell_text, in_columns
 from analyzer.reports.tree_text import render as tree_of
@@ -225,6 +226,8 @@ class Explorer(App[None]):  # type: ignore[misc]  # textual may not be installed
         marked = f"Dead: {dead_words(died)}" if died.is_anything else "Nothing marked dead."
         lines = [Line((marked,)), *doubts(died, asked.cluster)]
         lines.append(totals(self._losses, WORDS, is_whole=asked.is_whole))
+        if not died.is_anything:
+            lines += unresolved(self._losses)
         if died.takes(asked.view.node, asked.cluster):
             lines.append(
                 Line(((f"These rules are from {asked.view.node}, which is dead: no new flows."),))

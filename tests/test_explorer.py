@@ -7,6 +7,7 @@ import json
 import shlex
 import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -80,6 +81,22 @@ def test_marking_a_node_shows_what_loss_says(command: Command) -> None:
             (e["name"], e["protocol"], f"{100 * e['worst_loss']['upper']['value']:.1f}%")
             for e in wanted
         }
+
+
+def test_with_nothing_dead_it_names_flows_whose_end_is_open(command: Command) -> None:
+    text = Path(DUMP).read_text(encoding="utf-8")
+    strange = text.replace("-j DNAT --to-destination 10.244.0.7:8080", "-j STRANGE")
+    words = [command.file("strange.txt", strange), *OBJECTS]
+    says = "Not known where up to 50.0% of new flows end, with nothing dead: default/app."
+
+    async def task(app: Any, pilot: Any) -> None:
+        assert says in " ".join(status(app).split())
+        await pilot.press("space")
+        await pilot.pause()
+        assert "with nothing dead" not in status(app)
+
+    play(words, task)
+    assert says in command("loss", *words).out
 
 
 def with_zones(command: Command) -> list[str]:

@@ -26,9 +26,11 @@ from analyzer.model.cluster import Cluster
 from analyzer.model.endings import Ending, Endings, EndKind, summed
 from analyzer.model.probability import ALWAYS, NEVER, Bounds, Dyadic
 from analyzer.model.value import replace
+from analyzer.reports.loss_unresolved import unresolved
 from analyzer.reports.loss_words import by_harm, worst_routes
 from analyzer.reports.numbers import bounds_fraction, bounds_percent
 from analyzer.reports.pages.incidence import LossInput, incidence
+from analyzer.reports.phrases import named as name_of
 from analyzer.reports.phrases import proto
 from tests.support.captures import FIXTURES
 from tests.support.incidences import NODES, Placed, placed
@@ -84,7 +86,16 @@ def check(view: View, cluster: Cluster, deaths: Iterable[Dead], count: Count, na
         }
         for each in died
     ]
-    (answers,) = asked(("losses", {"data": document, "deaths": question}))
+    answers, (open_, upto) = asked(
+        ("losses", {"data": document, "deaths": question}), ("unresolved", document)
+    )
+    alive = by_harm(losses(view.services, Dead(endpoints=frozenset()), count))
+    sentence = "".join(str(span) for line in unresolved(alive) for span in line.pieces)
+    assert bool(open_) == bool(sentence)
+    if open_:
+        assert f"up to {upto} of" in sentence
+        names = {f"{name} (IPv6)" if of.endswith("6") else name for name, of in open_}
+        assert names == {name_of(each.service) for each in alive if [*unresolved([each])]}
     for each, answer in zip(died, answers, strict=True):
         wanted = [told(loss) for loss in by_harm(losses(view.services, each, count))]
         found = [read(loss) for loss in answer]

@@ -2,7 +2,7 @@
 import { count, data, h } from "./dom.js";
 import { HeatMap } from "./heatmap.js";
 import { Dead, Model, WORDS } from "./incidence.js";
-import { boundsFraction, boundsPercent, isZero, toFloat } from "./numbers.js";
+import { boundsFraction, boundsPercent, isOne, isZero, percent, toFloat } from "./numbers.js";
 import { Order } from "./order.js";
 import { copyButton } from "./tsv.js";
 import { VantageMap } from "./vantagemap.js";
@@ -139,11 +139,22 @@ class Explorer {
     if (first && !isZero(first.worst[1])) {
       said.push(h("strong", {}, ` Worst: ${first.service.name} loses ${boundsPercent(first.worst)} of new flows.`));
     }
+    if (!died.isAnything) said.push(...this.unresolved());
     if (!model.isWhole) said.push(" Some ServicePorts are not judged, see above and below.");
     if (model.own !== null && died.takes(model.own)) {
       said.push(` This dump is from ${model.nodes[model.own]}, which is marked dead: it sends no flows, and the numbers are what its rules would do.`);
     }
     return said;
+  }
+
+  /** What flows may be lost although nothing is dead, as `loss` says it. */
+  unresolved() {
+    const { services, share } = this.model.unresolved(this.losses);
+    if (!services.length) return [];
+    const named = services.slice(0, 5).map(({ name, protocol }) => (protocol.endsWith("6") ? `${name} (IPv6)` : name));
+    const more = services.length > 5 ? ` and ${(services.length - 5).toLocaleString("en")} more` : "";
+    const upto = percent(share, isOne(share) ? null : true);
+    return [` Not known where up to ${upto} of new flows end, with nothing dead: ${named.join(", ")}${more}. They may be lost; see kubeodds services.`];
   }
 
   table() {

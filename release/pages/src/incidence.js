@@ -299,6 +299,16 @@ export class Model {
     );
   }
 
+  /** Return the ServicePorts of which it is open where flows end, and the greatest such share. */
+  unresolved(losses) {
+    const found = losses.flatMap(({ service }) => {
+      const routes = service.variants.flatMap(([, , each]) => each);
+      const share = routes.map((route) => (route[5] ? ALWAYS : route[4] ? dyadic(route[4]) : NEVER)).reduce(most, NEVER);
+      return isZero(share) ? [] : [{ service, share }];
+    });
+    return { services: found.map((each) => each.service), share: found.map((each) => each.share).reduce(most, NEVER) };
+  }
+
   /** Return which routes lose what the worst loses, in words. */
   worstRoutes(service, loss) {
     if (isZero(loss.worst[1])) return "";

@@ -20,6 +20,11 @@ const answers = {
   bounds: (list) => list.map((pair) => boundsPercent(pair.map(dyadic))),
   numbers: (list) => list.map((each) => [percent(dyadic(each)), fraction(dyadic(each)), toFloat(dyadic(each))]),
   compared: (list) => list.map(([a, b]) => Math.sign(compare(dyadic(a), dyadic(b)))),
+  unresolved(data) {
+    const model = new Model(data);
+    const { services, share } = model.unresolved(model.losses(new Dead(model, [], [], false)));
+    return [services.map((each) => [each.name, each.protocol]), percent(share, true)];
+  },
   losses({ data, deaths }) {
     const model = new Model(data);
     const vantages = model.everywhere.length ? new Vantages(model) : null;
