@@ -214,7 +214,8 @@ class _TableReader:
 
     def _unplaced(self, text: str, head: dict[str, Any], line: int) -> None:
         # It is known to be a base chain all the same.
-        head.setdefault("type", text.split()[1])
+        _, *words = text.split()
+        head.setdefault("type", words[0] if words else "")  # a dump may end behind `type`
         self._warn("unknown-hook", f"not understood: {text[:60]}", line)
 
     def _rules(self, source: tuple[str, int, str]) -> tuple[Rule, ...]:

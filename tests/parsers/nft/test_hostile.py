@@ -240,3 +240,12 @@ def test_a_concatenation_without_one_of_its_parts_is_not_understood(odd: str) ->
     text = f"ip daddr . tcp dport {{ {odd} }} accept"
     (statement, *_), _ = statements.from_text(text, "ip")
     assert isinstance(statement, Unknown) or "Unknown" in repr(statement)
+
+
+@pytest.mark.parametrize("head", ["type", "type ", "type nat", "type nat hook", "policy", "po"])
+def test_a_text_may_end_within_the_head_of_a_chain(head: str) -> None:
+    ruleset = nft_text.parse("table ip t {\n\tchain c {\n\t\t" + head, "f")
+    table = ruleset.tables["ip", "t"]
+    assert not table.complete
+    assert [*table.chains] == ["c"]
+    assert "cut-off" in [d.code for d in ruleset.diagnostics]
