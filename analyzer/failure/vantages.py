@@ -13,7 +13,8 @@ from analyzer.model.value import value
 class MeanLoss:
     """The mean over the living nodes of what a ServicePort loses there on its worst route.
 
-    In the unit of the incidence, at least and at most; `nodes` is the number of living nodes.
+    In the unit of the incidence, at least and at most; `nodes` is the number of living nodes whose
+    rules have the ServicePort: those of others say nothing of it.
     """
 
     lower: int
@@ -25,7 +26,7 @@ def mean_over_nodes(found: WhatIf, service: int, groups: Collection[int]) -> Mea
     """Return the mean loss of a ServicePort when these nodes fail together."""
     incidence = found.nodes
     dead = {incidence.groups[each] for each in groups}
-    alive = sum(name not in dead for name in found.vantages)
+    alive = len(found.shown_at[service] - dead)
     rows = incidence.services[service]
     upper, lower = (_sum(rows, groups, dead, alive, upper=upper) for upper in (True, False))
     return MeanLoss(lower // max(1, alive), upper // max(1, alive), alive)

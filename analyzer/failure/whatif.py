@@ -115,6 +115,7 @@ class WhatIf:
         unplaced: endpoints, as they are printed, whose node is not known.
         unzoned: the same for zones.
         vantages: the nodes whose rules are considered; empty for one node's rules.
+        shown_at: of each ServicePort, those whose rules have it.
         from_endpoints: what nodes and zones carry of the flows of endpoints that lose hairpin
             flows to rules; only thresholds ask for them. None: none does.
         is_interrupted: the user interrupted it; what is missing was not judged.
@@ -132,6 +133,7 @@ class WhatIf:
     unplaced: tuple[str, ...] = ()
     unzoned: tuple[str, ...] = ()
     vantages: tuple[str, ...] = ()
+    shown_at: tuple[frozenset[str], ...] = ()
     is_interrupted: bool = False
     from_endpoints: tuple[Incidence, Incidence | None] | None = None
 
@@ -198,6 +200,7 @@ def what_if(
         UsageError: the nodes of endpoints are not known, or a name was not found.
     """
     vantages = frozenset(name for each in every_node for at in each.at for name in at.nodes)
+    shown_at = tuple(frozenset().union(*(at.nodes for at in each.at)) for each in every_node)
     found = [ways_of_every_node(each, vantages) for each in every_node]
     found = found or [ways(service) for service in services]
     nodes, zones = incidences(found, cluster, vantages)
@@ -217,6 +220,7 @@ def what_if(
         unplaced=_unplaced(nodes),
         unzoned=() if zones is None else _unplaced(zones),
         vantages=tuple(sorted(vantages)),
+        shown_at=shown_at,
         from_endpoints=incidences(map(ways, from_endpoints), cluster) if from_endpoints else None,
     )
     return evaluation.with_sets(answer, advance) if FailureKind.SET in asked.kinds else answer

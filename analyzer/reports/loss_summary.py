@@ -80,6 +80,8 @@ def harm(
                 yield Line((Span(words, STYLES[state]), f": {names}{more}."))
     every = " All names: --summary." if is_cut else ""
     hit = [each for each in losses if each.worst.upper]
+    if not losses:
+        return
     if not hit:
         to = "" if is_whole else " to a ServicePort that is judged"
         style = Style.GOOD if is_whole else Style.PLAIN
@@ -124,8 +126,9 @@ def totals(
     counts = Counter(loss.state for loss in losses)
     told = [f"{counts[state]:,} {words[state]}" for state in LossState if counts[state]]
     more = "" if is_whole else " Not everything is judged, see below."
-    where = f", each{each}" if each else ""
-    return Line((f"{count(len(losses), 'ServicePort')}{where}: {', '.join(told)}.{more}",))
+    where = f", each{each}" if each and told else ""
+    states = f": {', '.join(told)}" if told else ""
+    return Line((f"{count(len(losses), 'ServicePort')}{where}{states}.{more}",))
 
 
 def _worst(hit: Sequence[ServiceLoss], at: Mapping[int, str] | None) -> Line:

@@ -43,11 +43,15 @@ def mean_cell(answer: WhatIfAnswer, at: int, survival: Survival) -> str:
     if not answer.found.vantages or survival.worst is None:
         return ""
     mean = mean_over_nodes(answer.found, at, (survival.worst,))
+    if not mean.nodes:
+        return ""
     return bounds_percent(Bounds(_share(mean.lower), _share(mean.upper)))
 
 
-def mean_numbers(mean: MeanLoss) -> dict[str, Any]:
-    """Return a mean for programs, correct to 12 digits."""
+def mean_numbers(mean: MeanLoss) -> dict[str, Any] | None:
+    """Return a mean for programs, correct to 12 digits; None: it is over no node."""
+    if not mean.nodes:
+        return None
     ends = (round(min(1.0, rank(n) / rank(ONE)), 12) for n in (mean.lower, mean.upper))
     lower, upper = ends
     return {"lower": lower, "upper": upper, "nodes": mean.nodes}

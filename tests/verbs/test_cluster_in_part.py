@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +24,7 @@ DEAD = ("--dead", "10.244.0.3")  # of kube-dns
 
 def built(command: Command, texts: dict[str, str], *objects: str) -> str:
     """Build a store of these dumps, and return its folder."""
-    (command.folder / "dumps").mkdir()
+    (command.folder / "dumps").mkdir(exist_ok=True)
     for name, text in texts.items():
         command.file(f"dumps/{name}.txt", text)
     done = command("cluster", "build", "dumps", *objects, "--into", "made", "--engine", "serial")
@@ -80,6 +82,31 @@ def test_what_is_dead_may_be_of_another_service(command: Command) -> None:
     made = built(command, {"master": TEXT, "worker1": TEXT}, *OBJECTS)
     done = command("cluster", "loss", made, *DEAD, "--service", "app")
     assert (done.status, "\n1 ServicePort" in done.out, done.err) == (0, True, "")
+
+
+def test_the_mean_is_over_nodes_whose_rules_have_the_service(command: Command) -> None:
+    """Not those that lack it: what their clients lose is not known, and was counted as nothing."""
+    places = [word for name in ("0.0/24=a", "1.0/24=b") for word in ("--node-of", f"10.244.{name}")]
+    made = built(command, {"a": TEXT, "b": TEXT, "c": WITHOUT_APP}, *places)
+
+    def worst(*narrowed: str) -> dict[str, Any]:
+        asked = ("cluster", "whatif", made, *narrowed, "-o", "json")
+        services = json.loads(command(*asked).out)["services"]
+        (app,) = (each for each in services if each["name"] == "default/app")
+        found: dict[str, Any] = app["worst_single"]
+        return found
+
+    assert worst()["mean_over_nodes"] == {"lower": 0.5, "upper": 0.5, "nodes": 1}
+    text = command("cluster", "whatif", made, "--service", "app").out
+    assert re.search(r"default/app .* a +50\.0% +50\.0%\n", text)
+    loss = ("cluster", "loss", made, "--service", "app", "--dead-node")
+    assert re.search(r"default/app .* b +50\.0%  every route\n", command(*loss, "a").out)
+    # If no living node has it, there is no mean.
+    made = built(command, {"a": TEXT, "b": WITHOUT_APP, "c": WITHOUT_APP}, *places)
+    assert worst("--service", "app")["mean_over_nodes"] is None
+    done = command(*loss, "a", "--max-loss", "100%")
+    assert (done.status, "\n0 ServicePorts. Not everything is judged" in done.out) == (1, True)
+    assert "No new flow" not in done.out
 
 
 def test_of_an_ip_version_that_some_rules_lack_it_says_where(command: Command) -> None:
