@@ -114,8 +114,7 @@ class WhatIf:
         zones: the same for zones; None if no zone is known.
         unplaced: endpoints, as they are printed, whose node is not known.
         unzoned: the same for zones.
-        vantages: the nodes whose rules are considered; empty for one node's rules.
-        shown_at: of each ServicePort, those whose rules have it.
+        vantages: nodes whose rules are considered; shown_at: those that have each ServicePort.
         from_endpoints: what nodes and zones carry of the flows of endpoints that lose hairpin
             flows to rules; only thresholds ask for them. None: none does.
         is_interrupted: the user interrupted it; what is missing was not judged.
@@ -199,13 +198,13 @@ def what_if(
     Raises:
         UsageError: the nodes of endpoints are not known, or a name was not found.
     """
-    vantages = frozenset(name for each in every_node for at in each.at for name in at.nodes)
-    shown_at = tuple(frozenset().union(*(at.nodes for at in each.at)) for each in every_node)
+    vantages = frozenset(name for each in every_node for name in each.nodes)
     found = [ways_of_every_node(each, vantages) for each in every_node]
     found = found or [ways(service) for service in services]
     nodes, zones = incidences(found, cluster, vantages)
     _check(nodes, zones, cluster, asked)
     evaluation = _Evaluation(nodes, zones, cluster, asked)
+    control_plane = evaluation.control_plane() if FailureKind.CONTROL_PLANE in asked.kinds else None
     answer = WhatIf(
         asked=asked,
         services=tuple(services),
@@ -214,13 +213,11 @@ def what_if(
         own=evaluation.own,
         of_nodes=evaluation.of_nodes() if FailureKind.NODE in asked.kinds else (),
         of_zones=evaluation.of_zones() if FailureKind.ZONE in asked.kinds else (),
-        control_plane=evaluation.control_plane()
-        if FailureKind.CONTROL_PLANE in asked.kinds
-        else None,
+        control_plane=control_plane,
         unplaced=_unplaced(nodes),
         unzoned=() if zones is None else _unplaced(zones),
         vantages=tuple(sorted(vantages)),
-        shown_at=shown_at,
+        shown_at=tuple(each.nodes for each in every_node),
         from_endpoints=incidences(map(ways, from_endpoints), cluster) if from_endpoints else None,
     )
     return evaluation.with_sets(answer, advance) if FailureKind.SET in asked.kinds else answer

@@ -67,7 +67,7 @@ def selected(
 def concerning(
     options: SimpleNamespace, view: View, absent: Absent, asked: Sequence[ServicePort]
 ) -> View:
-    """Return the view without what is not judged of Services that nobody asks about.
+    """Return the view without what is not judged of Services that are not asked about.
 
     `absent` and `asked` are what `selected` returned. What may be of any Service, as a chain
     without a name is, remains.

@@ -187,7 +187,7 @@ class _Stored:
     ) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
         """Return the ServicePorts asked about, and IP versions, that living nodes do not have.
 
-        Each with these nodes. What they lack of other Services is nothing to whoever asks.
+        Each with these nodes. What they lack of other Services does not matter.
         """
         wanted = set(map(id, asked))
         lacking: dict[str, list[str]] = {}

@@ -34,7 +34,7 @@ def loss_everywhere(options: SimpleNamespace) -> int:
 def loss_of(options: SimpleNamespace, objects: ApiObjects, found: Everywhere) -> int:
     """Show what is lost on each of these nodes."""
     together = tuple(each.together for each in found.services)
-    # What is dead may be of a Service that nobody asks about.
+    # What is dead may be of a Service that is not asked about.
     others = found.view.services if len(together) < len(found.view.services) else ()
     shown = replace(found.view, services=(*together, *others))
     died = dead_of(options, Shown(shown, objects.cluster, objects.pods))

@@ -163,19 +163,6 @@ def test_a_page_of_a_dump_that_is_cut_off_is_no_all_clear(
     assert "cut.txt" in shown.run("return document.querySelector('.warnings').textContent")
 
 
-def test_with_nothing_dead_a_page_names_flows_whose_end_is_open(
-    write: Write, shown: Browser, tmp_path: Path
-) -> None:
-    dump, *rest = given(SMALL)
-    text = (ROOT / dump).read_text(encoding="utf-8")
-    strange = tmp_path / "strange.txt"
-    strange.write_text(text.replace("-m statistic", "-m strange -m statistic"), encoding="utf-8")
-    shown.open(write("loss", str(strange), *rest, "--dead-node", "master"))
-    assert "with nothing dead" not in shown.run(_VERDICT)
-    mark(shown, [])
-    assert "of new flows end, with nothing dead: " in shown.run(_VERDICT)
-
-
 HOSTILE = (
     "</script><script>document.title='owned'</script>",
     "<img src=x onerror=document.title='owned'>",

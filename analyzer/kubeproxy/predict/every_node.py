@@ -67,6 +67,11 @@ class EveryNode:
             routes.setdefault((*of, tuple(printed), route.unresolved, route.astray), route)
         return replace(self.service, routes=tuple(routes.values()))
 
+    @property
+    def nodes(self) -> frozenset[str]:
+        """The nodes that have it."""
+        return frozenset().union(*(each.nodes for each in self.at))
+
     def at_node(self, node: str) -> ServicePort | None:
         """Return the ServicePort at one node; None: it is not there."""
         return next((each.service for each in self.at if node in each.nodes), None)
