@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from analyzer.errors import InputError, UsageError, suggestion
 from analyzer.model.addresses import IPV4
 from analyzer.model.diagnostics import Diagnostic, Severity, partial_warning
+from analyzer.questions.overruled import overruled
 from analyzer.questions.whose_dump import of_another_node
 from analyzer.reports.phrases import count, listed
 
@@ -171,6 +172,7 @@ def lacking(given: Input) -> Iterator[Diagnostic]:
     And of objects of another time.
     """
     yield from mismatches(given)
+    yield from overruled(given.cluster, given.view, given.ruleset.file)
     absent = () if given.view.unseen else given.absent().lacking
     if absent:
         yield _told(
@@ -215,6 +217,7 @@ def not_compared(options: SimpleNamespace, given: Input) -> Iterator[Diagnostic]
 def warnings_of_dead(options: SimpleNamespace, given: Input, died: Dead) -> Iterator[Diagnostic]:
     """Yield notes for readers of losses on what is dead, and where endpoints are."""
     yield from mismatches(given)
+    yield from overruled(given.cluster, given.view, given.ruleset.file)
     if died.takes(options.node, given.cluster):
         yield _told(
             given,
@@ -238,6 +241,7 @@ def warnings_of_dead(options: SimpleNamespace, given: Input, died: Dead) -> Iter
 def warnings_of_places(given: Input) -> Iterator[Diagnostic]:
     """Yield notes for readers of `whatif` on where endpoints are."""
     yield from mismatches(given)
+    yield from overruled(given.cluster, given.view, given.ruleset.file)
     if not given.cluster.pod_networks.by_length:
         return
     placed = given.cluster.is_placed_by_pod_network
@@ -297,7 +301,7 @@ def _another_time(given: Input) -> Iterator[Diagnostic]:
         f"judging by the last sign of life of a node in them ({seen:%Y-%m-%d %H:%M %Z}) the "
         f"objects are {long(abs(apart))} {which} than the dump, if its node's clock is in UTC: "
         "node, zone and pod of each endpoint are as of then, and pods may have moved in "
-        "between; take both again, or correct the nodes with --node-of",
+        "between; take both again, or mark what is dead by address with --dead",
     )
 
 

@@ -13,6 +13,7 @@ from analyzer.model.diagnostics import Diagnostic, Severity
 from analyzer.model.value import replace
 from analyzer.output import finish
 from analyzer.questions.evaluating import dead_of
+from analyzer.questions.overruled import overruled
 from analyzer.questions.predicting import Everywhere, Shown, everywhere
 from analyzer.reports.cluster_answer import LossClusterAnswer
 from analyzer.reports.loss_words import by_harm
@@ -59,7 +60,8 @@ def loss_of(options: SimpleNamespace, objects: ApiObjects, found: Everywhere) ->
     if isinstance(grounds, FromDumps):
         grounds = grounds.but(unread)
     losses = losses_at_every_node(found.services, died, ignored.__contains__, Count(options.count))
-    diagnostics = (*found.diagnostics, *_warnings(found, died, all_dead=gone > ignored))
+    diagnostics = (*found.diagnostics, *overruled(objects.cluster, shown, found.file))
+    diagnostics = (*diagnostics, *_warnings(found, died, all_dead=gone > ignored))
     answer = LossClusterAnswer(
         cluster=objects.cluster,
         view=found.view,
