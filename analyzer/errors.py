@@ -37,7 +37,8 @@ def suggestion(name: str, known: Iterable[str], short: Mapping[str, str] | None 
 
     names = sorted(known)
     forms = {**(short or {}), **{each: each for each in names}}
-    near = difflib.get_close_matches(name, forms, n=3)
+    near = [each for each in forms if each.lower() == name.lower()]
+    near = near or difflib.get_close_matches(name, forms, n=3)
     near = near or [each for each in names if name and name in each][:3]
     close = dict.fromkeys(forms[each] for each in near)
     if close:

@@ -124,6 +124,11 @@ def test_nothing_but_blanks_stands_before_a_caret(command: Command) -> None:
             "network, for example 10.1.0.0/24, or with --objects a pod (namespace/name)",
         ),
         (
+            ["--dead", "10.244.0.3/33", *OBJECTS],
+            "--dead 10.244.0.3/33: expected an address, for example 10.1.0.1 or 10.1.0.1:53, a "
+            "network, for example 10.1.0.0/24, or with --objects a pod (namespace/name)",
+        ),
+        (
             ["--dead", "worker1", *OBJECTS],
             "--dead worker1: that is a node; did you mean --dead-node worker1?",
         ),

@@ -56,3 +56,7 @@ def test_an_unknown_name_is_answered_with_what_there_is(
     name: str, known: list[str], end: str
 ) -> None:
     assert suggestion(name, known) == end
+
+
+def test_the_same_name_in_other_letters_is_suggested() -> None:
+    assert suggestion("LOSS", ["advise", "loss"]) == "; did you mean loss?"

@@ -130,9 +130,10 @@ def _places_of(name: str, options: SimpleNamespace, given: Input | Shown) -> Seq
     Raises:
         UsageError: the objects have no such pod, or it answers nowhere.
     """
-    from analyzer.model.addresses import network_from_text
+    from analyzer.model.addresses import address_from_text, network_from_text
 
-    if "/" not in name or network_from_text(name) is not None:
+    namespace, slash, _ = name.partition("/")
+    if not slash or network_from_text(name) is not None or address_from_text(namespace) is not None:
         return (name,)
     if not options.objects:
         raise UsageError(
