@@ -25,7 +25,7 @@ class LossClusterAnswer:
     Attributes:
         losses: of the ServicePorts that a living node has in its rules, in the order of the report.
         every_node: the ServicePorts themselves.
-        alive: names of the live nodes; `gone`: of the dead ones.
+        alive: names of the live nodes, or of all if none lives; `gone`: of the dead ones.
         in_order, every, brief, narrowed, only_dead, threshold: as of `LossAnswer`.
         if_alive: the same with what is not judged at the nodes that are dead; None: there are none.
     """
@@ -60,6 +60,11 @@ class LossClusterAnswer:
         """Whether the answer is known to be complete."""
         is_cut = self.view.cut or (self.view.untold and not self.only_dead)
         return not self.not_judged and not is_cut and self.knows_every_node
+
+    @property
+    def are_all_dead(self) -> bool:
+        """Whether every node whose rules are known is dead: what they would do is shown."""
+        return all(self.dead.takes(name, self.cluster) for name in self.alive)
 
     @property
     def knows_every_node(self) -> bool:

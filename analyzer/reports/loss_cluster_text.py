@@ -85,6 +85,9 @@ def ending(answer: LossClusterAnswer) -> Iterator[Line]:
 def _seen(answer: LossClusterAnswer) -> Iterator[Line]:
     of = f" of {len(answer.alive) + len(answer.gone):,}" if answer.gone else ""
     known = "" if answer.knows_every_node else " whose rules are known"
+    if answer.are_all_dead:
+        yield Line((f"Judged at every node{known}, all of them dead: {len(answer.alive):,}.",))
+        return
     yield Line((f"Judged at every living node{known}: {len(answer.alive):,}{of}.",))
     if answer.gone:
         verb = "is dead and sends" if len(answer.gone) == 1 else "are dead and send"

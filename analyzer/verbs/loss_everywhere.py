@@ -114,10 +114,9 @@ def _warnings(found: Everywhere, died: Dead, *, all_dead: bool) -> Iterator[Diag
         return Diagnostic(severity=Severity.WARNING, code=code, message=says, file=file)
 
     if all_dead:
-        yield told(
-            "node-is-dead",
-            "every node is dead and sends no flows; the numbers are what their rules would do",
-        )
+        whose = "" if found.grounds.is_whole else " whose rules are known"
+        says = f"every node{whose} is dead and sends no flows; the numbers are what their rules "
+        yield told("node-is-dead", f"{says}would do")
     for name in died.unseen:
         says = f"--dead {name}: no Service of these objects has that endpoint"
         yield told("dead-not-shown", says)

@@ -119,6 +119,16 @@ def test_a_stale_service_of_a_dead_node_is_no_finding(command: Command) -> None:
     assert (done.status, "default/gone" in done.out) == (1, True)
 
 
+def test_a_node_that_lives_unread_is_not_called_dead(command: Command) -> None:
+    made = built(command, "no rules")
+    done = command("cluster", "loss", made, "--dead-node", "master")
+    assert "every node whose rules are known is dead and sends no flows" in done.err
+    assert "\nJudged at every node whose rules are known, all of them dead: 1.\n" in done.out
+    done = command("cluster", "loss", built(command, WORKER1), *DEAD, "--dead-node", "master")
+    assert "warning: every node is dead and sends no flows" in done.err
+    assert "\nJudged at every node, all of them dead: 2.\n" in done.out
+
+
 def test_pages_say_what_is_not_judged_if_other_nodes_are_dead(command: Command) -> None:
     made = built(command, EDITED["lacks a Service"])
     dumps = ("dumps/master.txt", "dumps/worker1.txt")
