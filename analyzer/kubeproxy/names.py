@@ -47,6 +47,7 @@ AFFINITY_LISTS: Final = (ENDPOINT_PREFIX, AFFINITY_PREFIX)
 #: of sigs.k8s.io/knftables, less ``chainNamePrefixLengthMax``.
 _NFT_NAME_LENGTH: Final = 256 - 16
 
+_FORWARD: Final = "KUBE-FORWARD"
 #: Chains of iptables mode in which kube-proxy, or the kubelet for it, refuses flows.
 _REFUSING: Final = frozenset(
     {
@@ -55,12 +56,17 @@ _REFUSING: Final = frozenset(
         EXTERNAL_SERVICES,
         MARK_DROP,
         "KUBE-FIREWALL",
-        "KUBE-FORWARD",
+        _FORWARD,
         "KUBE-PROXY-FIREWALL",
     }
 )
 #: The table of nftables mode.
 _NFT_TABLE: Final = "kube-proxy"
+#: Its chains with the verdicts on flows to Services without endpoints. Not cluster-ips-check: it
+#: refuses flows to a Service only if the rules that lead to that are missing.
+_NFT_REFUSING: Final = frozenset(
+    {"service-endpoints-check", "nodeport-endpoints-check", "firewall-check", "reject-chain"}
+)
 
 #: What follows the name in the comment of a rule of KUBE-SERVICES, and the kind that it means.
 _KINDS: Final = {
@@ -130,6 +136,20 @@ def is_own(chain: str, table: str) -> bool:
     if table.rpartition(" ")[2] == _NFT_TABLE:
         return True
     return chain in _REFUSING or chain.startswith((*SERVICE_PREFIXES, ENDPOINT_PREFIX))
+
+
+def may_refuse(chain: str, table: str) -> bool:
+    """Return whether kube-proxy refuses flows there that it has no endpoint for, or does not admit.
+
+    It does so in filter; what ends a flow in nat, or in KUBE-FORWARD (which drops what conntrack
+    finds INVALID), is no such answer, whoever wrote the rule.
+
+    Source: kubernetes, pkg/proxy/iptables/proxier.go and pkg/proxy/nftables/proxier.go.
+    """
+    bare = table.rpartition(" ")[2]
+    if bare == _NFT_TABLE:
+        return chain in _NFT_REFUSING or chain.startswith(_NFT_PREFIXES)
+    return bare != "nat" and chain in _REFUSING and chain != _FORWARD
 
 
 def is_of_service(chain: str) -> bool:

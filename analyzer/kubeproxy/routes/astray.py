@@ -233,18 +233,10 @@ def _end_of(leaf: Leaf) -> Ending | bool:
 
 def _refused(ending: Ending) -> Ending:
     """Return an ending, without its rule if kube-proxy's own rules refuse the flow."""
-    if not names.is_own(ending.chain, ending.table) or _is_nat(ending.table):
+    if not names.may_refuse(ending.chain, ending.table):
         return ending
     how = "reject" if ending.kind is EndKind.REJECTED else "drop"
     return Ending(kind=EndKind.REFUSED, how=how)
-
-
-def _is_nat(table: str) -> bool:
-    """Return whether a table is nat, in which kube-proxy's rules end no flow, whatever the chain.
-
-    Source: kubernetes, pkg/proxy/iptables/proxier.go, ``syncProxyRules``: it refuses in filter.
-    """
-    return table.rpartition(" ")[2] == "nat"
 
 
 def _lets_go(rule: AnyRule) -> bool:
