@@ -142,7 +142,7 @@ def may_refuse(chain: str, table: str) -> bool:
     """Return whether kube-proxy refuses flows there that it has no endpoint for, or does not admit.
 
     It does so in filter; what ends a flow in nat, or in KUBE-FORWARD (which drops what conntrack
-    finds INVALID), is no such answer, whoever wrote the rule.
+    finds INVALID), is no such answer, even if the chain is its own.
 
     Source: kubernetes, pkg/proxy/iptables/proxier.go and pkg/proxy/nftables/proxier.go.
     """
