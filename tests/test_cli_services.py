@@ -62,8 +62,10 @@ def test_a_node_that_only_a_network_names_can_die(command: Command) -> None:
 
 def test_objects_go_before_networks(command: Command) -> None:
     arguments = [*OBJECTS, "--node-of", "10.244.0.0/16=nobody", "--service", "default/app"]
-    (service,) = told(command, "services", DUMP, *arguments)["services"]
+    done = command("services", DUMP, *arguments, "--format", "json")
+    (service,) = json.loads(done.out)["services"]
     assert {e["node"] for e in service["endpoints"]} == {"master", "worker1"}
+    assert "warning: --node-of does not apply to 4 endpoint addresses" in done.err
 
 
 def test_the_narrowest_network_says_it(command: Command) -> None:

@@ -34,8 +34,8 @@ def overruled(cluster: Cluster, view: View, file: str) -> Iterator[Diagnostic]:
         code="node-of-overruled",
         message=(
             f"--node-of does not apply to {number} that the objects place elsewhere, for example "
-            f"{address} on {node}, not on {said}; mark what is dead with --dead, or pass objects "
-            "that are up to date"
+            f"{address} on {node}, not on {said}; pass objects that are up to date, or mark "
+            "endpoints dead by address"
         ),
         file=file,
     )
