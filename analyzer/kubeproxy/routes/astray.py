@@ -157,10 +157,9 @@ def _behind(end: Ending, reason: Ending) -> Ending:
     Flows that no endpoint's rule took are refused by kube-proxy just as those of sources that it
     does not admit.
     """
-    refused = _refused(end)
-    if reason.kind is EndKind.LEFT_OVER and refused.kind is EndKind.REFUSED:
-        return replace(reason, how=refused.how)
-    return refused
+    if reason.kind is EndKind.LEFT_OVER and names.is_own(end.chain, end.table):
+        return replace(reason, how=_how(end))
+    return _refused(end)
 
 
 def as_refused(
@@ -235,8 +234,11 @@ def _refused(ending: Ending) -> Ending:
     """Return an ending, without its rule if kube-proxy's own rules refuse the flow."""
     if not names.may_refuse(ending.chain, ending.table):
         return ending
-    how = "reject" if ending.kind is EndKind.REJECTED else "drop"
-    return Ending(kind=EndKind.REFUSED, how=how)
+    return Ending(kind=EndKind.REFUSED, how=_how(ending))
+
+
+def _how(ending: Ending) -> str:
+    return "reject" if ending.kind is EndKind.REJECTED else "drop"
 
 
 def _lets_go(rule: AnyRule) -> bool:
