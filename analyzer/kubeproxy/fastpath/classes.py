@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 class Classes:
     """The routes of frontends that were evaluated, for those that are alike.
 
-    `closures` finds out which are alike; `is_taken` returns whether an address is in use, and so
-    cannot represent other sources; `families` finds out which are alike except for the number of
-    endpoints. `of_sets` returns the networks of ipsets, which are the same for all that match on
-    these; `own` are the node's addresses, if known.
+    `closures` finds out which are alike, and `families` which are so except for the number of
+    endpoints; `is_taken` returns whether an address is in use, and so cannot represent other
+    sources of flows to or from there. `of_sets` returns the networks of ipsets, which are the same
+    for all that match on these; `own` are the node's addresses, if known.
     """
 
     def __init__(
@@ -48,7 +48,8 @@ class Classes:
         self._is_taken = is_taken
         self._families = families
         self._of_sets = of_sets
-        self._known: dict[Hashable, Carried] = {}
+        #: The routes of each class, but for frontends with one of these addresses at either end.
+        self._known: dict[Hashable, tuple[Carried, frozenset[Address]]] = {}
         self._told: dict[Hashable, tuple[FamilyRoute, ...]] = {}
         # Frontends of one Service have the same endpoints, and come one after another.
         self._ends = EndsOf(())
@@ -64,31 +65,34 @@ class Classes:
         closure = self._closures.of(frontend, protocol)
         if closure is None:
             return walked()
-        known = self._known.get(closure.key)
-        if known is None:
+        known, own = self._known.get(closure.key, (None, frozenset()))
+        if known is None or _is_at(own, frontend, closure):
             ways = walked()
-            if all(self._may_stand(way, closure, frontend) for way in ways):
-                self._known[closure.key] = known = Carried(ways, closure.endpoints)
-                if family is not None and all(self._is_within(way, family.around) for way in ways):
-                    from analyzer.kubeproxy.fastpath.families import read_off
-
-                    found = read_off(ways, family)
-                    if found is not None:
-                        self._told[family.key] = found
-            if known is None:
+            if known is not None or not all(self._may_stand(w, closure, frontend) for w in ways):
                 return ways
+            # Sources that are, for example, endpoints of other Services.
+            own = frozenset(each for _, each in ways if each is not None and self._is_taken(each))
+            known = Carried(ways, closure.endpoints)
+            self._known[closure.key] = known, own - self._own
+            within = family is not None and all(self._is_within(w, family.around) for w in ways)
+            if family is not None and within and own <= self._own:
+                from analyzer.kubeproxy.fastpath.families import read_off
+
+                found = read_off(ways, family)
+                if found is not None:
+                    self._told[family.key] = found
         if self._ends.endpoints != closure.endpoints:
             self._ends = EndsOf(closure.endpoints)
         return known.to(frontend, self._ends)
 
-    def _is_free(self, address: Address, closure: Closure) -> bool:
-        """Return whether the address that represents sources is no endpoint's in the class.
+    def _is_free(self, address: Address, frontend: Frontend, closure: Closure) -> bool:
+        """Return whether an address that represents sources is at neither end of its flows.
 
-        If one has no endpoint at an address of the node itself, none has.
+        If one has no endpoint at an address of the node itself, no other of the class has.
         """
         if address in self._own:
             return self._own.isdisjoint([each.address for each in closure.endpoints])
-        return not self._is_taken(address)
+        return not _is_at(frozenset({address}), frontend, closure)
 
     def _is_within(self, way: Way, around: frozenset[str]) -> bool:
         """Return whether the networks of a route's sources are those that all of a class have."""
@@ -102,8 +106,16 @@ class Classes:
             not any(_is_own(ending, frontend, closure) for ending in ends)
             and all(share.endpoint in closure.endpoints for share in route.shares)
             and self._is_within(way, closure.around)
-            and (address is None or self._is_free(address, closure))
+            and (address is None or self._is_free(address, frontend, closure))
         )
+
+
+def _is_at(addresses: frozenset[Address], frontend: Frontend, closure: Closure) -> bool:
+    """Return whether the frontend, or an endpoint of its own, has one of some addresses."""
+    if not addresses:
+        return False
+    ends = {frontend.address, *[each.address for each in closure.endpoints]}
+    return not addresses.isdisjoint(ends)
 
 
 def _is_own(ending: Ending, frontend: Frontend, closure: Closure) -> bool:

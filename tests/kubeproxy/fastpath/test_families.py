@@ -105,6 +105,21 @@ def test_nor_does_it_to_know_the_address_of_the_node(walked: list[Frontend]) -> 
     assert len(walked) <= 12
 
 
+def test_nor_do_rules_for_the_address_of_one_endpoint(walked: list[Frontend]) -> None:
+    text = dump(120, 4, (2, 3))
+    [*_, address] = re.findall(r"--to-destination (\S+):\d+", text)
+    row = f"-A PREROUTING -s {address}/32 -j ACCEPT"
+    text = text.replace("\n-A PREROUTING ", f"\n{row}\n-A PREROUTING ", 1)
+    found = view(text, plainly=True)
+    of = {f: {str(e.address) for e in s.endpoints} for s in found.services for f in s.frontends}
+    mine = {frontend for frontend, addresses in of.items() if address in addresses}
+    assert mine
+    assert mine <= set(walked)
+    # About one for each kind of frontend, with two and with three endpoints, and those of `mine`.
+    assert len(set(walked) - mine) <= 2 * 12
+    assert told(found) == told(view(text, plainly=False))
+
+
 def test_of_alike_ones_one_with_few_endpoints_is_walked(walked: list[Frontend]) -> None:
     # Two of three Services have 60 endpoints.
     found = view(dump(200, 1, (60, 60, 2)), plainly=True)
