@@ -64,46 +64,61 @@ class Decided(NamedTuple):
     outcome: End | Packet
 
 
-def split_in_a_row(
-    at: int,
-    packet: Packet,
-    decides: Callable[[int, Packet], Decided | None],
-    effort: Effort,
-    goes_on: Callable[[int, Packet], Tree],
-) -> Tree | None:
-    """Return what happens to a packet from the rule with index `at` on, which splits its sources.
+class Rows:
+    """Rows of rules of one table, and what they make of packets.
 
-    `decides` returns what the rule with an index does, or None if that is not certain, does not
-    depend on sources alone, or there is no such rule; `goes_on` returns what happens from another
-    rule on. None: the first rule does not decide on sources alone, or no split is allowed.
+    The packets of each frontend come to the same block lists: what rules in a row that match on
+    sources alone make of one packet is kept for all.
     """
-    region, whole = packet.clients, packet.from_all()
-    if region is None or packet.sources is packet.destinations:
-        return None
-    row = _rules(at, packet, whole, region, decides, effort)
-    pieces = [*_pieces(row, region, whole)]
-    if not pieces:
-        return goes_on(at + len(row), whole) if row else None
-    rest = without(region.intervals, joined(i for each in pieces for i in each.sources))
-    if rest:
-        pieces.append(_Piece(rest, rest, (), None, whole))
-    told = len([*takewhile(lambda _: effort.parts(), pieces[1:])])
-    if len(pieces) > 1 and not told:
-        return None
 
-    def tree_of(piece: _Piece) -> Tree:
-        if piece.end is not None:
-            return Leaf(piece.end, piece.packet, piece.rules)
-        return after_all(piece.rules, goes_on(at + len(row), piece.packet))
+    def __init__(self, effort: Effort) -> None:
+        self._effort = effort
+        self._kept: dict[tuple[str, int, Packet], _Row] = {}
 
-    trees = [*map(tree_of, pieces)]
-    tree = trees[-1]
-    if told < len(pieces) - 1:
-        tree = Either(because_of(pieces[told].rules[-1]), tuple(trees[told:]))
-    for piece, end in zip(reversed(pieces[:told]), reversed(trees[:told]), strict=True):
-        by = Parted(region, piece.asked, region.common(piece.asked))
-        tree = BySource(by.asked, ((by.inside, end), (by.outside, tree)))
-    return tree
+    def split(
+        self,
+        chain: str,
+        at: int,
+        packet: Packet,
+        decides: Callable[[int, Packet], Decided | None],
+        decides_alone: Callable[[int, Packet], Decided | None],
+        goes_on: Callable[[int, Packet], Tree],
+    ) -> Tree | None:
+        """Return what happens to a packet from the rule with index `at` on, which splits sources.
+
+        `decides` returns what the rule with an index does, or None if that is not certain, does not
+        depend on sources alone, or there is no such rule. `decides_alone` does so if the rule
+        matches on nothing but sources, and reads nothing of the packet but its marks and what
+        conntrack knows. `goes_on` returns what happens from another rule on. None: the first rule
+        does not decide on sources alone, or no split is allowed.
+        """
+        if packet.clients is None or packet.sources is packet.destinations:
+            return None
+        seen = _seen_by_few(packet)
+        row = self._kept.get((chain, at, seen))
+        if row is None:
+            row = self._kept[chain, at, seen] = _Row.of(at, seen, decides_alone, self._effort)
+        if not row.length:
+            row = _Row.of(at, packet, decides, self._effort)
+        if not row.length:
+            return None
+        told = len([*takewhile(lambda _: self._effort.parts(), row.splits)])
+        if row.splits and not told:
+            return None
+        whole = packet.from_all()
+        trees: list[Tree] = []
+        for piece in row.pieces:
+            packet = whole if piece.packet is row.whole else _changed(whole, piece.packet)
+            if piece.end is None:
+                trees.append(after_all(piece.rules, goes_on(at + row.length, packet)))
+            else:
+                trees.append(Leaf(piece.end, packet, piece.rules))
+        tree = trees[-1]
+        if told < len(row.splits):
+            tree = Either(because_of(row.pieces[told].rules[-1]), tuple(trees[told:]))
+        for by, end in zip(reversed(row.splits[:told]), reversed(trees[:told]), strict=True):
+            tree = BySource(by.asked, ((by.inside, end), (by.outside, tree)))
+        return tree
 
 
 def together(by: Parted, at: int, asks: Callable[[int], Intervals | None]) -> Parted:
@@ -169,6 +184,68 @@ class _Piece(NamedTuple):
     rules: tuple[AnyRule, ...]
     end: End | None
     packet: Packet
+
+
+class _Row(NamedTuple):
+    """A row of rules, as one packet meets it.
+
+    Attributes:
+        length: the number of its rules; 0: the first one does not decide on sources alone.
+        whole: the packet that comes to it, from all sources.
+        pieces: of its sources, the last one with those that no other has.
+        splits: what tells each piece but the last from those after it.
+    """
+
+    length: int
+    whole: Packet
+    pieces: Sequence[_Piece]
+    splits: Sequence[Parted]
+
+    @classmethod
+    def of(
+        cls,
+        at: int,
+        packet: Packet,
+        decides: Callable[[int, Packet], Decided | None],
+        effort: Effort,
+    ) -> _Row:
+        region, whole = packet.clients, packet.from_all()
+        assert region is not None
+        rules = _rules(at, packet, whole, region, decides, effort)
+        pieces = [*_pieces(rules, region, whole)]
+        rest = without(region.intervals, joined(i for each in pieces for i in each.sources))
+        if rest:
+            pieces.append(_Piece(rest, rest, (), None, whole))
+        splits = [Parted(region, each.asked, region.common(each.asked)) for each in pieces[:-1]]
+        return cls(len(rules), whole, pieces, splits)
+
+
+def _seen_by_few(packet: Packet) -> Packet:
+    """Return a packet with only what rules read that match on nothing but sources."""
+    return Packet(
+        mark=packet.mark,
+        flow_mark=packet.flow_mark,
+        marks=packet.marks,
+        tracked=packet.tracked,
+        template=packet.template,
+        zones=packet.zones,
+        is_answer=packet.is_answer,
+        sources=None if packet.is_answer else packet.sources,
+        destinations=packet.destinations if packet.is_answer else None,
+    )
+
+
+def _changed(packet: Packet, by: Packet) -> Packet:
+    """Return a packet that such rules have changed."""
+    return replace(
+        packet,
+        mark=by.mark,
+        flow_mark=by.flow_mark,
+        marks=by.marks,
+        tracked=by.tracked,
+        template=by.template,
+        zones=by.zones,
+    )
 
 
 def _rules(

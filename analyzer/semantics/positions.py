@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import cached_property
 from typing import Final, TypeAlias
 
 from analyzer.model.intervals import Intervals
@@ -27,6 +28,10 @@ from analyzer.semantics.depth import deep
 from analyzer.semantics.effort import MOST_NESTED, MOST_RULES, Effort, TooMany
 from analyzer.semantics.grow import Grown
 from analyzer.semantics.tree import BySource, FellThrough, Leaf, Tree, Unresolved
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from analyzer.semantics.in_a_row import Rows
 
 
 @value
@@ -62,6 +67,13 @@ class Walks(ABC):
         self.effort = effort or Effort()
         #: What was evaluated so far, as equivalent iptables matches.
         self.evaluated: set[type] = set()
+
+    @cached_property
+    def rows(self) -> Rows:
+        """What rules in a row make of packets from several sources."""
+        from analyzer.semantics.in_a_row import Rows  # few dumps need it
+
+        return Rows(self.effort)
 
     @property
     @abstractmethod

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
+
 from analyzer.model.intervals import Intervals, span
 from analyzer.model.iptables.matches import Match, MatchDestination, MatchSource
 from analyzer.model.iptables.rules import Rule
@@ -19,6 +22,22 @@ from analyzer.semantics.tree import FellThrough
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from analyzer.semantics.in_a_row import End
+
+
+def deciding(
+    rules: Sequence[Rule], situation: Situation
+) -> tuple[Callable[[int, Packet], Decided | None], Callable[[int, Packet], Decided | None]]:
+    """Return what tells what each rule does, and the same for rules that match on sources alone.
+
+    None: it is not certain, or there is no such rule.
+    """
+
+    def decided(at: int, packet: Packet, *, alone: bool = False) -> Decided | None:
+        if at >= len(rules) or (alone and len(rules[at].matches) > 1):
+            return None
+        return decides(rules[at], packet, situation)
+
+    return decided, partial(decided, alone=True)
 
 
 def decides(rule: Rule, packet: Packet, situation: Situation) -> Decided | None:

@@ -263,16 +263,12 @@ class Traversal(Walks):
         asked = MatchDestination if packet.is_answer else MatchSource
         if len(rules) < at + 2 or not all(_asks(asked, rule) for rule in rules[at : at + 2]):
             return None
-        from analyzer.semantics.in_a_row import Decided, split_in_a_row  # few dumps need it
-        from analyzer.semantics.iptables.in_a_row import decides
-
-        def decided(at: int, packet: Packet) -> Decided | None:
-            return decides(rules[at], packet, self._situation) if at < len(rules) else None
+        from analyzer.semantics.iptables.in_a_row import deciding  # few dumps need it
 
         def goes_on(at: int, packet: Packet) -> Tree:
             return self.onward(RulePosition(chain, at), packet)
 
-        return split_in_a_row(at, packet, decided, self.effort, goes_on)
+        return self.rows.split(chain, at, packet, *deciding(rules, self._situation), goes_on)
 
     def _marked_by_source(self, by: Parted, packet: Packet, rule: Rule) -> Packet | None:
         """Return the packet after a rule that at most marks some sources; None: it does more."""

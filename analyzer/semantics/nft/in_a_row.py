@@ -7,9 +7,25 @@ from typing import NamedTuple
 from analyzer.model.bits import ANY
 from analyzer.model.intervals import Intervals, everything
 from analyzer.model.iptables import targets
-from analyzer.model.nft.expressions import Accept, Drop, Return
+from analyzer.model.nft.expressions import (
+    Accept,
+    Binary,
+    Ct,
+    Drop,
+    Expression,
+    Meta,
+    Return,
+)
 from analyzer.model.nft.ruleset import Rule, Table
-from analyzer.model.nft.statements import Counter, Log, Match, Reject
+from analyzer.model.nft.statements import (
+    Counter,
+    CtSet,
+    Log,
+    Match,
+    MetaSet,
+    Reject,
+    Statement,
+)
 from analyzer.model.packet import Packet
 from analyzer.model.region import Parted
 from analyzer.model.ternary import Ternary
@@ -50,7 +66,7 @@ class DecidingRules:
     def __init__(self, table: Table, walks: NftTraversal) -> None:
         self._table = table
         self._walks = walks
-        self._of_all: dict[tuple[str, int, str], Decided | None] = {}
+        self._of_all: dict[tuple[str, int, str], _OnAll | None] = {}
         self._rows: dict[tuple[str, int, str], Row | None] = {}
 
     def decides(self, chain: str, at: int, packet: Packet) -> Decided | None:
@@ -62,8 +78,20 @@ class DecidingRules:
         rules = self._table.chains[chain].rules
         if at >= len(rules):
             return None
-        field = "daddr" if packet.is_answer else "saddr"
-        return self._on_all(chain, at, field) or _decides(rules[at], packet, self._walks)
+        return self.decides_alone(chain, at, packet) or _decides(rules[at], packet, self._walks)
+
+    def decides_alone(self, chain: str, at: int, packet: Packet) -> Decided | None:
+        """Return the same for a rule that reads nothing of a packet but its source and marks."""
+        if at >= len(self._table.chains[chain].rules):
+            return None
+        on_all = self._on_all(chain, at, "daddr" if packet.is_answer else "saddr")
+        if on_all is None:
+            return None
+        rule, asked, does = on_all
+        if not isinstance(does, tuple):
+            return Decided(rule, asked, does)
+        marked = self._walks.changes.marked(does, packet, self._walks.situation)
+        return None if marked is None else Decided(rule, asked, marked)
 
     def row(self, chain: str, at: int, packet: Packet) -> Row | None:
         """Return the long row of rules from `at` on of which any may decide on a packet.
@@ -80,11 +108,11 @@ class DecidingRules:
                     return self._rows[key]
         return None
 
-    def _on_all(self, chain: str, at: int, field: str) -> Decided | None:
+    def _on_all(self, chain: str, at: int, field: str) -> _OnAll | None:
         key = chain, at, field
         if key not in self._of_all:
             rule = self._table.chains[chain].rules[at]
-            self._of_all[key] = _decides_on_all(rule, field, self._walks.family)
+            self._of_all[key] = _on_all(rule, field, self._walks.family)
         return self._of_all[key]
 
     def _is_unknown(self, packet: Packet, field: str) -> bool:
@@ -108,28 +136,64 @@ class DecidingRules:
             decided = self._on_all(chain, at, field)
             if decided is None or decided.asked == every:
                 break
-            rule, asked, outcome = decided
+            rule, asked, does = decided
             if asked:  # else it is for the other family
-                if isinstance(outcome, Packet) or (found and outcome != found[0][1]):
+                if isinstance(does, tuple) or (found and does != found[0][1]):
                     break
-                found.append((rule, outcome))
+                found.append((rule, does))
             at += 1
         return Row(*found[0], len(found) - 1, at) if is_long(len(found)) else None
 
 
-def _decides_on_all(rule: Rule, field: str, family: str) -> Decided | None:
-    """Return what a rule does with all packets from some sources, whatever else they are.
+class _OnAll(NamedTuple):
+    """What a rule does with all packets from some sources, whatever else they are.
 
-    None: it asks for more than that.
+    Attributes:
+        does: how it ends them, or statements that at most set marks.
     """
-    source, outcome = source_of(rule, field), _outcome(rule, family)
-    if source is None or outcome is None or isinstance(outcome, targets.Reject):
+
+    rule: Rule
+    asked: Intervals
+    does: End | tuple[Statement, ...]
+
+
+def _on_all(rule: Rule, field: str, family: str) -> _OnAll | None:
+    """Return what a rule does with all packets from some sources; None: it asks for more."""
+    source, end = source_of(rule, field), _outcome(rule, family)
+    if source is None or isinstance(end, targets.Reject):
         return None
-    compared = [each for each in rule.statements[:-1] if not isinstance(each, Counter | Log)]
-    if len(compared) > 1:
+    acts = rule.statements if end is None else rule.statements[:-1]
+    compared = [at for at, each in enumerate(acts) if isinstance(each, Match)]
+    rest = acts[compared[-1] + 1 :]
+    if len(compared) > 1 or not all(
+        isinstance(each, Counter | Log) for each in acts[: compared[0]]
+    ):
+        return None
+    if not all(_is_plain(each, may_mark=end is None) for each in rest):
         return None
     version, asked = source
-    return Decided(rule, asked if version == (4 if family == "ip" else 6) else (), outcome)
+    return _OnAll(rule, asked if version == (4 if family == "ip" else 6) else (), end or rest)
+
+
+def _is_plain(statement: Statement, *, may_mark: bool) -> bool:
+    """Return whether a statement at most sets marks, to what depends on nothing but marks."""
+    match statement:
+        case Counter() | Log():
+            return True
+        case MetaSet("mark", operand) | CtSet("mark", operand):
+            return may_mark and _is_of_marks(operand)
+        case _:
+            return False
+
+
+def _is_of_marks(operand: Expression) -> bool:
+    match operand:
+        case int() | Meta("mark") | Ct("mark"):
+            return True
+        case Binary(_, left, right):
+            return _is_of_marks(left) and _is_of_marks(right)
+        case _:
+            return False
 
 
 def _outcome(rule: Rule, family: str) -> End | None:

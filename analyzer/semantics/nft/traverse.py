@@ -86,14 +86,13 @@ class NftTraversal(Walks):
 
         `behind` is the place after the first of them.
         """
-        from analyzer.semantics.in_a_row import split_in_a_row  # few dumps need it
-
-        decides = partial(self._deciding.decides, behind.chain)
+        deciding, chain = self._deciding, behind.chain
+        decides, alone = partial(deciding.decides, chain), partial(deciding.decides_alone, chain)
 
         def goes_on(at: int, packet: Packet) -> Tree:
-            return self.onward(RulePosition(behind.chain, at), packet)
+            return self.onward(RulePosition(chain, at), packet)
 
-        return split_in_a_row(behind.at - 1, packet, decides, self.effort, goes_on)
+        return self.rows.split(chain, behind.at - 1, packet, decides, alone, goes_on)
 
     def _matched_at(self, chain: str, at: int, is_source: bool) -> Intervals | None:
         rules = self._table.chains[chain].rules

@@ -17,6 +17,7 @@ from analyzer.parsers.iptables_save import parse
 from analyzer.semantics import in_a_row as rows_in_a_row
 from analyzer.semantics.conditions import leaves_by_source
 from analyzer.semantics.effort import Effort
+from analyzer.semantics.in_a_row import Rows
 from analyzer.semantics.iptables.in_a_row import decides as decides_on
 from analyzer.semantics.iptables.traverse import Traversal
 from analyzer.semantics.parts import holds
@@ -32,7 +33,7 @@ def tree_of(
 ) -> Tree:
     with pytest.MonkeyPatch.context() as patch:
         if not in_a_row:
-            patch.setattr(rows_in_a_row, "split_in_a_row", lambda *_: None)
+            patch.setattr(Rows, "split", lambda *_: None)
         table = parse(text, "dump").tables["filter"]
         return Traversal(table, SITUATION, effort).tree("FORWARD", packet)
 
@@ -187,7 +188,7 @@ def test_flows_back_to_their_source_are_split_elsewhere() -> None:
     def fails(_at: int, _packet: Packet) -> Never:
         pytest.fail("no rule is looked at")
 
-    assert rows_in_a_row.split_in_a_row(0, packet, fails, Effort(), fails) is None
+    assert Rows(Effort()).split("FORWARD", 0, packet, fails, fails, fails) is None
 
 
 @examples(60, 2_000)
