@@ -7,6 +7,7 @@ then refuse is one.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from tests.support.captures import FIXTURES
@@ -43,6 +44,14 @@ def test_a_rule_of_kube_proxy_stands_where_it_never_writes_it(command: Command) 
     text = TEXT.replace(REJECT, "", 1).replace(PREROUTING, head + REJECT, 1)
     says = lost(command, text, "default/app")
     assert "100.0% of new flows from pod, pod-elsewhere, external are rejected now" in says
+
+
+def test_what_the_chain_of_a_service_rejects_is_lost(command: Command) -> None:
+    """kube-proxy rejects nothing there."""
+    start = re.search(r"chain service-\w+-default/app/.*\n", TEXT)
+    assert start is not None
+    text = f"{TEXT[: start.end()]}\t\treject\n{TEXT[start.end() :]}"
+    assert "are rejected now (kube-proxy, table ip" in lost(command, text, "default/app")
 
 
 def test_what_kube_forward_drops_is_lost(command: Command) -> None:

@@ -34,7 +34,8 @@ HOST_PORT_TABLE: Final = "cni_hostport"
 #: Of the chains of one endpoint in nftables mode.
 NFT_ENDPOINT_PREFIX: Final = "endpoint-"
 #: Of those of one ServicePort or endpoint.
-_NFT_PREFIXES: Final = ("service-", "external-", "firewall-", "local-", NFT_ENDPOINT_PREFIX)
+_NFT_FIREWALL: Final = "firewall-"
+_NFT_PREFIXES: Final = ("service-", "external-", _NFT_FIREWALL, "local-", NFT_ENDPOINT_PREFIX)
 #: The verdict maps of nftables mode that lead to the chains of Services.
 NFT_SERVICE_MAPS: Final = frozenset({"service-ips", "service-nodeports"})
 #: The set of this node's endpoints whose flows to themselves nftables mode masquerades (1.36).
@@ -63,9 +64,10 @@ _REFUSING: Final = frozenset(
 #: The table of nftables mode.
 _NFT_TABLE: Final = "kube-proxy"
 #: Its chains with the verdicts on flows to Services without endpoints. Not cluster-ips-check: it
-#: refuses flows to a Service only if the rules that lead to that are missing.
+#: refuses flows to a Service only if the rules that lead to that are missing. Not firewall-check:
+#: the chains of Services that it leads to refuse.
 _NFT_REFUSING: Final = frozenset(
-    {"service-endpoints-check", "nodeport-endpoints-check", "firewall-check", "reject-chain"}
+    {"service-endpoints-check", "nodeport-endpoints-check", "reject-chain"}
 )
 
 #: What follows the name in the comment of a rule of KUBE-SERVICES, and the kind that it means.
@@ -148,7 +150,7 @@ def may_refuse(chain: str, table: str) -> bool:
     """
     bare = table.rpartition(" ")[2]
     if bare == _NFT_TABLE:
-        return chain in _NFT_REFUSING or chain.startswith(_NFT_PREFIXES)
+        return chain in _NFT_REFUSING or chain.startswith(_NFT_FIREWALL)
     return bare != "nat" and chain in _REFUSING and chain != _FORWARD
 
 
