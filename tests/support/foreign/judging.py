@@ -14,6 +14,7 @@ from analyzer.failure.route_loss import route_loss
 from analyzer.kubeproxy.view import (
     Endpoint,
     Frontend,
+    FrontendKind,
     Route,
     ServicePort,
     Source,
@@ -21,7 +22,7 @@ from analyzer.kubeproxy.view import (
     each_network,
 )
 from analyzer.model.addresses import Address
-from analyzer.model.endings import total
+from analyzer.model.endings import EndKind, total
 from analyzer.model.probability import Bounds, Dyadic
 from analyzer.semantics.base_chains import Rules
 from tests.support.foreign.families import FAMILIES
@@ -40,13 +41,20 @@ class _Truths:
 
 
 def faults(
-    ground: Ground, texts: Sequence[str], view: View, random: Random, flows: int = 40
+    ground: Ground,
+    texts: Sequence[str],
+    view: View,
+    random: Random,
+    flows: int = 40,
+    before: str | None = None,
 ) -> Iterator[str]:
     """Give what is wrong about `view`, of the first of `texts` with the others beside it.
 
-    `flows` are asked about, of sources and frontends at random.
+    `flows` are asked about, of sources and frontends at random. `before` are the rules as
+    kube-proxy wrote them: flows that these send to endpoints are no longer refused, but lost.
     """
     rulesets = [rules_of(text) for text in texts]
+    written = [] if before is None else [rules_of(before)]
     ways = [
         (service, frontend)
         for service in view.services
@@ -58,7 +66,7 @@ def faults(
     for _ in range(flows):
         service, frontend = random.choice(ways)
         source, address = random.choice(list(_sources(ground, service, random)))
-        yield from _faults_of(ground, rulesets, service, frontend, source, address)
+        yield from _faults_of(ground, rulesets, written, service, frontend, source, address)
 
 
 def _sources(
@@ -101,6 +109,7 @@ def _kind(ground: Ground, address: Address) -> Source | None:
 def _faults_of(
     ground: Ground,
     rulesets: Sequence[Rules],
+    written: Sequence[Rules],
     service: ServicePort,
     frontend: Frontend,
     source: Source,
@@ -109,16 +118,9 @@ def _faults_of(
     route = _route_of(service.routes, frontend, source, address)
     place = f"{service.name.text} {frontend} from {source.value} {address}"
     hairpin = _route_of(service.routes, frontend, Source.HAIRPIN, None)
-    refused = dict(service.refusals).get(frontend) is not None
-    if route is None and (refused or frontend in service.unfilled):
-        return
-    if route is None:
-        yield f"{place}: no route tells of it"
-        return
-    destination = frontend.address or ground.own[0]
     asked = Asked(
         source=address,
-        destination=destination,
+        destination=frontend.address or ground.own[0],
         port=frontend.port or 0,
         protocol=service.protocol,
         device=_DEVICES.get(source, ""),
@@ -126,6 +128,14 @@ def _faults_of(
         device_of=lambda of: _device_of(ground, of),
         is_pod_here=source is Source.POD,
     )
+    # What KUBE-PROXY-FIREWALL drops is taken for flows from sources that a Service does not admit.
+    is_guarded = frontend.kind is FrontendKind.LOAD_BALANCER_IP
+    admitted = bool(written) and not is_guarded and None not in truth(written, ground.own, asked)
+    if route is None:
+        refused = dict(service.refusals).get(frontend) is not None or frontend in service.unfilled
+        if admitted or not refused:
+            yield f"{place}: no route tells of it"
+        return
     found = truth(rulesets, ground.own, asked)
     ends: dict[Endpoint, Fraction] = {}
     masks: dict[Endpoint, set[bool]] = {}
@@ -143,7 +153,7 @@ def _faults_of(
     itself = {e: s for e, s in ends.items() if e.address == address}
     yield from _differ(place, route, others, truths, besides=address)
     if not itself and frontend not in service.unfilled:
-        yield from _loss(place, route, ends, truths)
+        yield from _loss(place, route, ends, truths, admitted=admitted)
     if hairpin is not None and source is not Source.NODE:
         theirs = [s.endpoint for s in hairpin.shares if s.endpoint.address == address]
         for endpoint in {*itself, *theirs}:
@@ -205,9 +215,12 @@ def _share(
 
 
 def _loss(
-    place: str, route: Route, ends: dict[Endpoint, Fraction], truths: _Truths
+    place: str, route: Route, ends: dict[Endpoint, Fraction], truths: _Truths, *, admitted: bool
 ) -> Iterator[str]:
-    """Give what is wrong about the loss of a route with some endpoints dead, or with none."""
+    """Give what is wrong about the loss of a route with some endpoints dead, or with none.
+
+    Where kube-proxy has `admitted` all flows, it refuses none: what reaches no endpoint is lost.
+    """
     every = {**dict.fromkeys(ends), **dict.fromkeys(s.endpoint for s in route.shares)}
     for dead in {frozenset(), frozenset(islice(every, 1)), frozenset(islice(every, 1, None))}:
         found = route_loss(route, Dead(endpoints=dead))
@@ -224,7 +237,8 @@ def _loss(
         if not survives[0].as_fraction() <= kept <= survives[1].as_fraction():
             yield f"{place}: with {len(dead)} dead survive {kept}, told is {survives}"
     nowhere = 1 - sum(ends.values(), Fraction(0))
-    listed = total(route.astray).upper.as_fraction() + route.unresolved.as_fraction()
+    told = [each for each in route.astray if not admitted or each[0].kind is not EndKind.REFUSED]
+    listed = total(told).upper.as_fraction() + route.unresolved.as_fraction()
     if nowhere > listed:
         yield f"{place}: {nowhere} reach no endpoint, and how is told of {listed}"
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from tests.support.foreign.edits import edited
 from tests.support.foreign.ground import Ground, Grounds
 from tests.support.foreign.judging import faults
 from tests.support.foreign.pieces import pieces_faults
@@ -111,6 +112,14 @@ def _piece(random: Random, grounds: Grounds) -> _Tried:
     return ground, (text, ground.text), found
 
 
+def _edited(random: Random, grounds: Grounds) -> _Tried:
+    """Rows of kube-proxy's own are lost, moved or changed, in a dump that is whole."""
+    ground = grounds.one(random, nft=random.random() < 0.5)
+    text = edited(ground.text, random, nft=ground.is_nft)
+    view = ground.view(text, plainly=random.random() < 0.8)
+    return ground, (text,), list(faults(ground, (text,), view, random, before=ground.text))
+
+
 #: Kinds of trials.
 TRIALS: dict[str, Callable[[Random, Grounds], _Tried]] = {
     "iptables": _iptables,
@@ -118,4 +127,5 @@ TRIALS: dict[str, Callable[[Random, Grounds], _Tried]] = {
     "beside": _beside,
     "between": _between,
     "piece": _piece,
+    "edited": _edited,
 }
