@@ -94,12 +94,10 @@ class Rows:
         """
         if packet.clients is None or packet.sources is packet.destinations:
             return None
-        seen = _seen_by_few(packet)
-        row = self._kept.get((chain, at, seen))
-        if row is None:
-            row = self._kept[chain, at, seen] = _Row.of(at, seen, decides_alone, self._effort)
-        if not row.length:
+        if decides_alone(at, packet) is None:  # as of most rules that split sources
             row = _Row.of(at, packet, decides, self._effort)
+        else:
+            row = self._of_all(chain, at, _seen_by_few(packet), decides_alone)
         if not row.length:
             return None
         told = len([*takewhile(lambda _: self._effort.parts(), row.splits)])
@@ -119,6 +117,18 @@ class Rows:
         for by, end in zip(reversed(row.splits[:told]), reversed(trees[:told]), strict=True):
             tree = BySource(by.asked, ((by.inside, end), (by.outside, tree)))
         return tree
+
+    def _of_all(
+        self,
+        chain: str,
+        at: int,
+        seen: Packet,
+        decides: Callable[[int, Packet], Decided | None],
+    ) -> _Row:
+        row = self._kept.get((chain, at, seen))
+        if row is None:
+            row = self._kept[chain, at, seen] = _Row.of(at, seen, decides, self._effort)
+        return row
 
 
 def together(by: Parted, at: int, asks: Callable[[int], Intervals | None]) -> Parted:
@@ -212,6 +222,8 @@ class _Row(NamedTuple):
         region, whole = packet.clients, packet.from_all()
         assert region is not None
         rules = _rules(at, packet, whole, region, decides, effort)
+        if not rules:
+            return cls(0, whole, (), ())
         pieces = [*_pieces(rules, region, whole)]
         rest = without(region.intervals, joined(i for each in pieces for i in each.sources))
         if rest:
