@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from random import Random
 
 #: Most edits of one dump.
@@ -61,9 +61,6 @@ def _of_nft(lines: Sequence[str]) -> list[int]:
         elif inside and not _HEAD.match(line):
             found.append(at)
     return found
-
-
-_Edit = Callable[[Sequence[str], int, Sequence[int], Random], list[str]]
 
 
 def _without(lines: Sequence[str], at: int, _places: Sequence[int], _random: Random) -> list[str]:
