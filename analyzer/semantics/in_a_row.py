@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 _MOST_APART: Final = 8
 #: Most packets that the rules of one row make of one.
 _MOST_PACKETS: Final = 64
+#: What rules read and change of packets, if they match on nothing but sources.
+_READ: Final = ("mark", "flow_mark", "marks", "tracked", "template", "zones")
 
 
 class Decided(NamedTuple):
@@ -234,30 +236,12 @@ class _Row(NamedTuple):
 
 def _seen_by_few(packet: Packet) -> Packet:
     """Return a packet with only what rules read that match on nothing but sources."""
-    return Packet(
-        mark=packet.mark,
-        flow_mark=packet.flow_mark,
-        marks=packet.marks,
-        tracked=packet.tracked,
-        template=packet.template,
-        zones=packet.zones,
-        is_answer=packet.is_answer,
-        sources=None if packet.is_answer else packet.sources,
-        destinations=packet.destinations if packet.is_answer else None,
-    )
+    return _changed(Packet(is_answer=packet.is_answer).of_clients(packet.clients), packet)
 
 
 def _changed(packet: Packet, by: Packet) -> Packet:
-    """Return a packet that such rules have changed."""
-    return replace(
-        packet,
-        mark=by.mark,
-        flow_mark=by.flow_mark,
-        marks=by.marks,
-        tracked=by.tracked,
-        template=by.template,
-        zones=by.zones,
-    )
+    """Return a packet with what such rules change, as another packet has it."""
+    return replace(packet, **{name: getattr(by, name) for name in _READ})
 
 
 def _rules(
